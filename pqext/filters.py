@@ -12,7 +12,7 @@ __all__ = ["Column", "Expression", "Value", "VariantField", "from_json", "from_s
 
 
 def from_sql(text: str) -> Expression:
-    """Parse an SQL condition to an expression. (``filter=`` also accepts the SQL text.)
+    """Parse an SQL condition into an expression. (``filter=`` also accepts the SQL text.)
 
     Supported are comparisons, arithmetic, ``and``, ``or``, ``not``, ``in``, ``between``, ``like``, ``ilike``, ``is
     null``, casts (``x::double``, ``cast(x as double)``), literals with a type (``date '2024-01-01'``), paths of VARIANT

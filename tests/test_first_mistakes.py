@@ -104,7 +104,7 @@ def test_scan_is_not_mistaken_for_a_list_of_batches(path: str) -> None:
     for frame in (lambda: pandas.DataFrame(scan), lambda: pandas.Series(scan), lambda: np.asarray(scan)):
         with pytest.raises(TypeError, match=r"a scan .*scan.to_pandas\(\)"):
             frame()
-    with pytest.raises(TypeError, match=r"no length before it runs: scan.count\(\)"):
+    with pytest.raises(TypeError, match=r"a scan has no length; call scan.count\(\)"):
         len(scan)
     for key, advice in (("at", r"select\('at'\)"), (["at"], "select"), (0, "limit"), (slice(2), "head")):
         with pytest.raises(TypeError, match=f"a scan has no items: .*{advice}"):
@@ -184,7 +184,7 @@ READS: list[tuple[str, Callable[[str], Any], str]] = [
     (
         "a path in a tuple",
         lambda path: pqext.read_table(path, filter=[("station.bikes", ">", 3)]),
-        r"inside station, a VARIANT; .* col\('station'\).variant\('\$.bikes'",
+        r"inside the VARIANT column station; .* col\('station'\).variant\('\$.bikes'",
     ),
     ("a field that a struct lacks", lambda path: pqext.read_table(path, ["user.nam"]), "did you mean 'user.name'"),
     (

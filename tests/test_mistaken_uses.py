@@ -30,7 +30,7 @@ PYTHON: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: variant.parse_json(Path("events.jsonl")), TypeError, "pqext.variant.read_json reads files"),
     (lambda: variant.parse_json(['{"a": NaN}']), ValueError, "NaN and Infinity are not JSON"),
     (lambda: variant.read_json(io.BytesIO(b"1\n")).to_table(), AttributeError, "use read_all"),  # type: ignore
-    (lambda: col("price") > 5 & col("lon") > 3, TypeError, r"parentheses: \(a > 5\) & \(b > 3\)"),
+    (lambda: col("price") > 5 & col("lon") > 3, TypeError, r"in parentheses, as in \(a > 5\) & \(b > 3\)"),
 ]
 
 

@@ -66,7 +66,7 @@ def app() -> None:
 
 
 class _PandasBlocker:
-    """Import finder that makes pandas appear missing. Otherwise pyarrow imports it with the first array, in 0.3 s."""
+    """Import finder that hides pandas, because pyarrow would import it for the first array, which takes 0.3 s."""
 
     def find_spec(self, fullname: str, path: object, target: object = None) -> None:
         if fullname == "pandas":

@@ -23,7 +23,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Option(click.Option):
-    """Option that the help lists under the heading ``panel``."""
+    """Option whose help appears under the heading ``panel``."""
 
     def __init__(self, *args: Any, panel: str = OPTIONS, **settings: Any) -> None:
         super().__init__(*args, **settings)
@@ -31,7 +31,7 @@ class Option(click.Option):
 
 
 class Command(click.Command):
-    """Command with options grouped by panel and exit codes in its help. Errors suggest the correct option."""
+    """Command whose help groups options by panel and lists exit codes. Errors suggest the correct option."""
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         settings.setdefault("epilog", EXIT_CODES)
@@ -63,7 +63,7 @@ class Command(click.Command):
 
 
 class LazyCommand(NamedTuple):
-    """Command that is not imported yet: its module, its name in the module, and the help panel that lists it."""
+    """Location of a command before its import: its module, its name in the module, and its help panel."""
 
     panel: str
     module: str
@@ -71,7 +71,7 @@ class LazyCommand(NamedTuple):
 
 
 class LazyGroup(click.Group):
-    """A group that imports the module of a command when the command is used."""
+    """Command group that imports the module of a command on first use of the command."""
 
     def __init__(
         self, *args: Any, lazy: Mapping[str, LazyCommand], hints: Mapping[str, str] | None = None, **settings: Any

@@ -35,7 +35,7 @@ def show(report: Report, format: str) -> None:
 
 
 def _replace_non_finite(value: Any) -> Any:
-    """Replace numbers that JSON cannot represent with text such as ``"NaN"``, also in nested values."""
+    """Replace NaN and infinite numbers, which JSON cannot represent, with text such as ``"NaN"``, at any depth."""
     if isinstance(value, dict):
         return {key: _replace_non_finite(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -222,7 +222,7 @@ def convert(
         if document_column is None and column is not None:
             raise ValueError(f"--column applies to JSON input only; use --json {column} for a column of JSON text")
         if document_column is not None and json_columns:
-            raise ValueError("--json parses columns of JSON text; omit it for JSON input, which is always parsed")
+            raise ValueError("--json applies to columns of other formats; omit it, because JSON input is always parsed")
         if properties is not None:
             if format != "geojson":
                 raise ValueError(f"--properties applies to GeoJSON only, not to {format}")
@@ -275,7 +275,7 @@ def _write_rows(
     stream: Stream, writer: Any, document_column: str | None, recipes: list[ColumnRecipe], losses: Losses,
     show: Progress,
 ) -> int:
-    """Write the rows of ``stream`` and return their number. Suggests a geometry column for documents without one."""
+    """Write the rows of ``stream`` and return the number of rows. A geometry column is suggested if none is derived."""
     rows, is_checked = 0, document_column is None or any(column.kind != "json" for column in recipes)
     for batch in stream.batches:
         writer.write_batch(batch)
@@ -290,7 +290,7 @@ def _write_rows(
 
 @contextmanager
 def _advice(on_error: str, is_assumed: bool) -> Iterator[None]:
-    """Context manager that adds advice to parse errors: on ``--on-error``, and on CSV if JSON ``is_assumed``."""
+    """Context manager that adds options to the messages of parse errors: ``--on-error`` and ``--input-format``."""
     from pqext.core.base.errors import GeometryError, LimitError, VariantError
 
     try:
@@ -318,7 +318,7 @@ def _sources(inputs: list[Place], ignore_table_format: bool = True) -> list[Sour
 
 
 def _destination(dest: Place, force: bool) -> Any:
-    """Return ``dest``, or the binary stream if it is standard output.
+    """Return ``dest``, or a binary stream if ``dest`` is standard output.
 
     Raises ``ValueError`` if an existing file must not be overwritten, or if the extension belongs to another format. A
     file that is not Parquet is never overwritten: a shell expands ``convert *.json`` to a list whose last file would
@@ -344,7 +344,7 @@ def _destination(dest: Place, force: bool) -> Any:
 
 @dataclass(frozen=True)
 class _Input:
-    """Sources of one format, with the options for reading them."""
+    """Sources of one format, and the options for reading these sources."""
 
     format: str
     sources: list[Source]
@@ -393,7 +393,7 @@ def _column_options(schema: Any, format: str, shredding: Any, geometry: dict[str
     geometries = {field.name: type for field in schema if (type := type_of(field)) is not None}
     if geometry and not geometries:
         names = ", ".join("--" + name.replace("_", "-") for name in geometry)
-        raise ValueError(f"no geometry column for {names}; add a column with --geometry, --wkt or --geojson")
+        raise ValueError(f"{names} requires a geometry column; add a column with --geometry, --wkt or --geojson")
     stated = {name: value for name, value in geometry.items() if name != "crs"}
     by_geometry = {name: geometry if type.crs == UNKNOWN else stated for name, type in geometries.items()}
     options: dict[str, Any] = {"geometry": {name: value for name, value in by_geometry.items() if value}}
@@ -418,7 +418,7 @@ def _writer(out: Any, schema: Any, options: dict[str, Any]) -> Any:
 
 
 def _report(dest: Place, rows: int, losses: Losses, on_error: str, is_append: bool) -> None:
-    """Print a summary of the output file and of losses.
+    """Print a summary of the output file, and of values that could not be read.
 
     Losses are printed to standard error, as is the summary if the file is written to standard output.
     """

@@ -103,7 +103,7 @@ def _column_names(text: str | None) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class ExistingColumns:
-    """Columns of an existing file by name: the shredding of VARIANTs, and the types of geometries and plain columns."""
+    """Columns of an existing file by name: shredding of VARIANT columns, types of geometry and plain columns."""
 
     shredding: Mapping[str, ShreddingSchema] = field(default_factory=dict)
     geometries: Mapping[str, GeospatialType] = field(default_factory=dict)
@@ -111,12 +111,12 @@ class ExistingColumns:
 
     @property
     def variant(self) -> str | None:
-        """Name of the only VARIANT column; None if the file has no VARIANT column or several."""
+        """Name of the VARIANT column; None unless the file has exactly one."""
         return next(iter(self.shredding)) if len(self.shredding) == 1 else None
 
     @property
     def geometry(self) -> GeospatialType | None:
-        """Common type of all geometry columns; None without geometry columns or if their types differ."""
+        """Common type of all geometry columns; None if there are no geometry columns or their types differ."""
         types = set(self.geometries.values())
         return types.pop() if len(types) == 1 else None
 
@@ -148,7 +148,7 @@ class ExistingColumns:
 def resolve_crs_and_edges(
     crs: str | None, edges: str | None, columns: ExistingColumns | None
 ) -> tuple[str | None, str]:
-    """Return the CRS and edges for derived geometries: from the options, the existing file, or the defaults."""
+    """Return the CRS and edges of derived geometries: the options, or else those of the existing file, or defaults."""
     geometry = None if columns is None else columns.geometry
     if geometry is None:
         return crs, edges or "planar"
@@ -173,7 +173,7 @@ def require_crs(crs: str | None) -> None:
 def check_crs(schema: pa.Schema, crs: str | None) -> None:
     """Raise ``ValueError`` if ``--crs`` applies to no column, because all geometry columns have another CRS.
 
-    ``--crs`` applies to columns that have this CRS, derived columns among them, or whose CRS is unknown.
+    ``--crs`` applies to columns with this CRS, which include derived columns, and to columns with unknown CRS.
     """
     from pqext.core.schema.types.geometries import crs_label
     from pqext.geo.crs import UNKNOWN, equal, normalize
@@ -186,8 +186,8 @@ def check_crs(schema: pa.Schema, crs: str | None) -> None:
         name, type = next(iter(types.items()))
         raise ValueError(
             f"column {escape_text(name)!r} has CRS {crs_label(type.crs)}, but --crs is {crs}, which would "
-            "relabel its coordinates; omit --crs, or transform the rows with to_crs of pqext.scan or geopandas "
-            "(pqext.write_table with geometry= corrects a wrong CRS)"
+            "not transform the coordinates; omit --crs, transform the rows with Scan.to_crs or geopandas, or correct "
+            "a wrong CRS with geometry= of pqext.write_table"
         )
 
 
@@ -214,7 +214,7 @@ def read_existing_columns(path: Any) -> ExistingColumns | None:
 
 
 def _plain_type(type: pa.DataType) -> pa.DataType:
-    """Return the plain layout of a type; for a dictionary, the layout of its values."""
+    """Return a type without dictionaries and views: the type of the same values in a plain layout."""
     import pyarrow as pa
 
     from pqext.core.write.table_inputs import plain_layout
@@ -223,7 +223,7 @@ def _plain_type(type: pa.DataType) -> pa.DataType:
 
 
 def writer_options(compression: str | None, encodings: Sequence[str], bloom_columns: Sequence[str]) -> dict[str, Any]:
-    """Return the writer options that are set. With ``--append``, the file determines the other options."""
+    """Return writer options for the values that are set. With ``--append``, the file determines the other options."""
     options: dict[str, Any] = {"compression": compression}
     options["encodings"] = _parse_by_column(encodings) if encodings else None
     options["bloom_filters"] = dict.fromkeys(bloom_columns, True) if bloom_columns else None

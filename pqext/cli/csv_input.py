@@ -62,7 +62,7 @@ class CsvOptions:
 
 
 class TypeTooNarrowError(Exception):
-    """A value does not fit the inferred type of its column. ``types`` maps the column to a type that fits."""
+    """Raised if a value does not fit the inferred column type. ``types`` maps the column to a wider type."""
 
     def __init__(self, reason: str, types: Mapping[str, pa.DataType]) -> None:
         super().__init__(reason)
@@ -79,7 +79,7 @@ def read_csv(sources: Sequence[Source], options: CsvOptions, on_error: OnError, 
 
 
 def widen_types(options: CsvOptions, error: TypeTooNarrowError, sources: Sequence[Source]) -> CsvOptions:
-    """Return options with the wider types of ``error``, and rewind ``sources`` to read them again.
+    """Return options with the wider types in ``error``, and rewind ``sources`` so that they can be read again.
 
     Raises:
         CorruptFileError: If the input is a pipe, which cannot be read again.
@@ -96,7 +96,7 @@ def widen_types(options: CsvOptions, error: TypeTooNarrowError, sources: Sequenc
 
 @dataclass
 class _OpenCsv:
-    """An open CSV file with its delimiter."""
+    """An open CSV file and its delimiter."""
 
     source: Source
     end: EndMarkedFile
@@ -219,12 +219,12 @@ class _CsvInput:
         )
 
     def _column_names(self, end: EndMarkedFile) -> Sequence[str]:
-        """Return the column names of an open CSV file: from the options or the header row, or ``f0``, ``f1`` etc."""
+        """Return the column names from the options or the header row; ``f0``, ``f1`` and so on if both are missing."""
         options = self._options
         return options.names or (end.names if options.has_header else [f"f{index}" for index in range(len(end.names))])
 
     def _row_handler(self, end: EndMarkedFile, source: Source) -> Callable[[Any], str]:
-        """Return a function that handles rows with a wrong number of fields and records skipped rows."""
+        """Return a callback for pyarrow that skips rows with a wrong number of fields, or rejects them."""
         from pqext.core.base.suggestions import excerpt
 
         def decide(row: Any) -> str:
@@ -330,7 +330,7 @@ class _CsvInput:
         self, read: Callable[[], T], source: Source, get_names: Callable[[], Sequence[str]] = tuple,
         delimiter: str | None = None,
     ) -> T:
-        """Call ``read`` and return its result. Errors of pyarrow become errors with the source, row and column.
+        """Call ``read`` and return its result. Convert pyarrow's errors to errors with source, row and column.
 
         An overflow of an inferred type raises :exc:`TypeTooNarrowError`.
         """

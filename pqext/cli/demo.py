@@ -120,7 +120,7 @@ def _check_folder(folder: Path) -> None:
 
 
 class Narrator:
-    """Printer of the progress and the results of the demo job, with a spinner on a terminal."""
+    """Output of the demo job: prints progress and results, and shows a spinner on a terminal."""
 
     def __init__(self, console: Console) -> None:
         self.console = console

@@ -102,7 +102,7 @@ def _add_column(
 
             hint = did_you_mean(next(iter(missing)), keys)
             known = f"the first rows have {join_names(keys)}" if keys else "the first rows have no fields"
-            raise ValueError(f"column {name}: no row has the path {' or '.join(missing)}{hint}; {known}")
+            raise ValueError(f"column {name}: no row contains the path {' or '.join(missing)}{hint}; {known}")
         if row and not has_values:
             losses.add(f"column {name}: no row has a value at {', '.join(column.paths)}", 0)
 
@@ -117,7 +117,7 @@ def _has_path(documents: pa.Array, path: str) -> bool:
 
 
 def _field_paths(documents: pa.Array) -> dict[str, None]:
-    """Return the dotted paths of fields in the first documents, at most two levels deep, as dictionary keys."""
+    """Return the dotted paths of fields in the first documents, with at most two levels, as dictionary keys."""
     from pqext.variant.conversion.objects import to_python
 
     paths: dict[str, None] = {}
@@ -132,7 +132,7 @@ _PAIRS = (("lon", "lat"), ("lng", "lat"), ("long", "lat"), ("longitude", "latitu
 
 
 def suggest_geometry(documents: pa.Array) -> str | None:
-    """Return an option that adds a geometry column from fields with typical names; None without these fields."""
+    """Return an option that adds a geometry column from fields such as ``lon`` and ``lat``; None if there are none."""
     keys = _field_paths(documents)
     for key in keys:
         parent, dot, name = key.rpartition(".")
@@ -150,7 +150,7 @@ def _derive(
     derive: Callable[[pa.RecordBatch], pa.Array], batch: pa.RecordBatch, on_error: OnError, first_row: int,
     losses: Losses,
 ) -> tuple[pa.Array, Any]:
-    """Derive a column. A row that ``derive`` rejects raises an error if ``on_error`` is "stop", and is null otherwise.
+    """Derive a column. If ``derive`` rejects a row, raise the error if ``on_error`` is "stop", or make the row null.
 
     Return the column and a mask of the rows to retain; None to retain all rows. ``first_row`` is the number of the
     batch's first row in error messages.

@@ -26,7 +26,7 @@ _OPTIONS = (
     ('pass legacy_timezone="..."', "pass --legacy-timezone"),
     ('read with int96="ms"', "pass --int96 ms"), ("schema_depth=", "--max-depth "),
     ("than max_depth", "than --max-depth"),
-    (" with columns=, or pass the type to read it as in schema=pyarrow.schema(...)", " with --select"),
+    (" with columns=, or set its type with schema=pyarrow.schema(...)", " with --select"),
     ("pass properties=NAME", "pass --properties NAME"),
     ("use pqext count or Scan.count()", "use pqext count"),
     ("use Scan.min(column)", "use pqext query --limit 1 with --order-by"),

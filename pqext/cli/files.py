@@ -66,7 +66,7 @@ def _no_parquet_error(folder: str) -> FileNotFoundError:
 
 
 def _identity(location: Place) -> Any:
-    """Return a hashable key that is equal for equal locations. The text of a location omits the query of a URL."""
+    """Return a hashable key: two locations are the same file if their keys are equal."""
     return location if isinstance(location, str) else (location.store.number, location.key)
 
 

@@ -78,7 +78,7 @@ def _concatenate(tables: list[pa.Table], sources: Sequence[Source]) -> pa.Table:
 
 
 def _unify(field: pa.Field, other: pa.Field, path: str) -> pa.Field:
-    """Return a field that can represent the values of both. Raises ``SchemaMismatchError`` for incompatible types."""
+    """Return a field for the values of both fields. Raises ``SchemaMismatchError`` for incompatible types."""
     import pyarrow as pa
 
     try:
@@ -86,13 +86,13 @@ def _unify(field: pa.Field, other: pa.Field, path: str) -> pa.Field:
     except (pa.ArrowInvalid, pa.ArrowTypeError):
         raise SchemaMismatchError(
             f"the property has type {other.type}, but {field.type} in preceding files; convert the files separately, "
-            "or pass --properties with the name of a column for all properties",
+            "or pass --properties NAME to store all properties in a VARIANT column",
             path=path, column=field.name,
         ) from None
 
 
 def _check_times(table: pa.Table, name: str, type: pa.DataType, path: str) -> None:
-    """Raise ``SchemaMismatchError`` if a text in a column is not a time of ``type``."""
+    """Raise ``SchemaMismatchError`` if a text in a column cannot be cast to ``type``, a temporal type."""
     import pyarrow as pa
 
     if name not in table.column_names:
@@ -102,8 +102,8 @@ def _check_times(table: pa.Table, name: str, type: pa.DataType, path: str) -> No
     except pa.ArrowInvalid as error:
         reason = str(error).partition(": expected")[0]
         raise SchemaMismatchError(
-            f"the property does not fit the column of the file, which has type {type}: {reason}; convert the input to "
-            "a new file without --append",
+            f"the property cannot be appended to a column of type {type}: {reason}; convert the input to a new file "
+            "without --append",
             path=path, column=name,
         ) from None
 

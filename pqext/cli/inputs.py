@@ -60,7 +60,7 @@ class Losses:
     messages: list[str] = field(default_factory=list)
 
     def add(self, text: str, count: int = 1) -> None:
-        """Record ``count`` lost values with the message ``text``; a note has a count of 0."""
+        """Record ``count`` lost values with the message ``text``. The count of a note is 0."""
         self.count += count
         if len(self.messages) < MAX_MESSAGES:
             self.messages.append(text)
@@ -107,7 +107,7 @@ def read_vector_layers(sources: Sequence[Source], layer: str | None) -> Stream:
     paths = [source for source in sources if isinstance(source, str) and "://" not in source]
     if len(paths) < len(sources):
         other = next(source for source in sources if source not in paths)
-        raise ValueError(f"{name_of(other)}: GDAL reads local files only; copy it to a local path")
+        raise ValueError(f"{name_of(other)}: GDAL reads local files only; copy the file to a local path")
 
     def batches(stack: ExitStack, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
         with stack:
@@ -125,7 +125,7 @@ def read_vector_layers(sources: Sequence[Source], layer: str | None) -> Stream:
 
 
 def read_parquet(sources: Sequence[Source], reading: ReaderOptions) -> Stream:
-    """Read the rows of Parquet files, with variants unshredded."""
+    """Read the rows of Parquet files. VARIANT columns are returned unshredded."""
     from pqext.dataset.reading import scan
 
     rows = scan(list(sources), limits=reading.limits, options=reading.options)
@@ -203,7 +203,7 @@ def _format_of_content(source: Source) -> str | None:
 
 
 def _first_bytes(source: Source) -> bytes:
-    """Return the first bytes of a source without consuming them; empty if they cannot be read twice."""
+    """Return the first bytes of a source without consuming them; empty if the source cannot be read twice."""
     if is_location(source):
         if isinstance(source, str) and not os.path.isfile(source):
             return b""  # a named pipe cannot be read twice

@@ -85,7 +85,7 @@ force_option = flag("--force", "-f", help="Overwrite the output if it exists.")
 
 
 class InputFile(click.ParamType):  # type: ignore[type-arg]
-    """Parameter type for a file that is read at any offset; standard input is stored in a temporary file."""
+    """Parameter type for a file that requires random access. Standard input is stored in a temporary file."""
 
     name = "file"
 
@@ -113,7 +113,7 @@ def hide_temporary_path(text: str) -> str:
 
 
 def display_path(path: str | None) -> str | None:
-    """Return ``path`` for a report, or "standard input" for its temporary file."""
+    """Return ``path`` as shown in reports: "standard input" if it is the temporary file for standard input."""
     return None if path is None else hide_temporary_path(path)
 
 
@@ -132,7 +132,7 @@ def file_name(location: Place) -> str:
 
 
 def check_overwrite(dest: Place, force: bool, source: Place | None = None) -> None:
-    """Raise ``ValueError`` if ``dest`` is standard output, or if it exists and may not be overwritten.
+    """Raise ``ValueError`` if ``dest`` is standard output, or if ``dest`` exists and must not be overwritten.
 
     An existing file may be overwritten with ``force``, or if it is ``source``.
     """

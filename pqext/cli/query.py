@@ -79,7 +79,7 @@ def write_rows(
     stored binary values in Parquet and Arrow.
     """
     if format in ("json", "csv"):
-        lines = _lines(format, schema, batches, formats)
+        lines = _text_chunks(format, schema, batches, formats)
         if dest is None:
             _print(lines, format == "json")
         else:
@@ -103,7 +103,7 @@ def write_rows(
 
 
 def _write_arrow(schema: pa.Schema, batches: Iterable[pa.RecordBatch], dest: Place | None) -> None:
-    """Write an Arrow stream to standard output or a path that ends in ``.arrows``, and an Arrow file to other paths."""
+    """Write an Arrow stream to standard output and to paths that end in ``.arrows``, otherwise an Arrow file."""
     import pyarrow as pa
 
     if dest is None:
@@ -118,7 +118,7 @@ def _write_arrow(schema: pa.Schema, batches: Iterable[pa.RecordBatch], dest: Pla
 
 
 def _print(texts: Iterable[bytes | memoryview], is_json: bool) -> None:
-    """Print texts. Escapes control characters on a terminal, and all but ASCII in JSON if the output is not UTF-8."""
+    """Print text. Control characters are escaped on a terminal, non-ASCII JSON characters if output is not UTF-8."""
     out = sys.stdout
     is_terminal, buffer = out.isatty(), getattr(out, "buffer", None)
     is_utf8 = (out.encoding or "").lower().startswith("utf")
@@ -137,14 +137,14 @@ def _print(texts: Iterable[bytes | memoryview], is_json: bool) -> None:
 
 
 def _escape_non_ascii(text: str) -> str:
-    """Escape the characters of JSON text that are not ASCII. (They occur only in strings.)"""
+    """Escape non-ASCII characters in JSON text, where they occur only in strings."""
     return re.sub(r"[^\x00-\x7f]+", lambda match: json.dumps(match[0])[1:-1], text)
 
 
-def _lines(
+def _text_chunks(
     format: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch], formats: Formats | None
 ) -> Iterator[bytes | memoryview]:
-    """Yield chunks of JSON lines, or of CSV with a header row."""
+    """Yield rows as text, in chunks of JSON lines or of CSV lines with a header."""
     from pqext.dataset.presentation.columns import SHOWN
     from pqext.dataset.presentation.row_text import csv_heading, csv_lines, json_lines
 
@@ -199,7 +199,7 @@ def _cells(schema: pa.Schema, batch: pa.RecordBatch, formats: Formats) -> Iterab
 
 
 def _fit_widths(widths: list[int], available: int) -> list[int]:
-    """Return the widths of the first columns that fit into ``available`` characters, narrowing wide columns first.
+    """Return column widths that add up to ``available`` characters. Wide columns are narrowed, last columns dropped.
 
     >>> _fit_widths([4, 50, 30, 9], 50)
     [4, 18, 18, 9]
@@ -261,8 +261,8 @@ def query(
         chosen = _output_format(format, dest, as_json and not explain)
         if chosen == "table" and (dest is not None or (limit or 0) > MAX_ROWS):
             raise ValueError(
-                f"--format table prints up to {MAX_ROWS:,} rows and writes no file; use --format json, csv, parquet or "
-                "arrow"
+                f"--format table prints at most {MAX_ROWS:,} rows and cannot write a file; use --format json, csv, "
+                "parquet or arrow"
             )
         rows = order_rows(scan.scan(places, store or None, reading, storage, select), order_by)
         if explain:
@@ -354,7 +354,7 @@ def _count_in_footer(sources: Sequence[str], reading: ReaderOptions) -> int | No
 
 
 def _output_format(format: str | None, dest: Place | None, as_json: bool) -> str:
-    """Return the output format.
+    """Determine the output format from the options and the extension of ``dest``.
 
     Raises ``ValueError`` if the extension of ``dest`` is unknown, or if ``format`` conflicts with ``--json``.
     """
@@ -375,7 +375,7 @@ def _output_format(format: str | None, dest: Place | None, as_json: bool) -> str
 
 
 def _start_scan(scan: Scan, batch_rows: int | None) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """Return the schema and the batches. The first batch is read here, so that errors in arguments are raised early."""
+    """Return the schema and the batches. The first batch is read eagerly, so that invalid arguments raise an error."""
     schema = scan.schema
     batches = iter(scan) if batch_rows is None else scan.to_batches(batch_rows)
     first = next(batches, None)

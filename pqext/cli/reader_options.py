@@ -30,7 +30,7 @@ class ReaderOptions:
 
     @property
     def limits(self) -> Limits:
-        """Limits for untrusted files, overridden by the limits in the command's options."""
+        """Limits for untrusted files. Options of the command override these limits."""
         from pqext.core.base.limits import Limits
 
         limits = {"memory_bytes": self.memory_bytes, "schema_depth": self.max_depth}

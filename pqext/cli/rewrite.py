@@ -209,7 +209,7 @@ def rewrite_footer(
 
 @contextmanager
 def _force_advice() -> Iterator[None]:
-    """Context manager that mentions --force in errors about data that would be lost."""
+    """Context manager that adds advice to pass --force to errors about data loss."""
     from pqext.variant.rewrite_report import LossError
 
     try:

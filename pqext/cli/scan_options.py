@@ -30,7 +30,7 @@ def parse_order_by(text: str, fields: Names = tuple) -> tuple[list[Any], list[bo
 
     items = [item.strip() for item in split_at_commas(text)]
     if not all(items):
-        raise ValueError(f"--order-by {text!r} lacks a column; write, for example, mag desc, id")
+        raise ValueError(f"--order-by {text!r} contains an empty column; expected a list such as mag desc, id")
     keys = [sort_keys([item])[0] for item in items]
     for item, key in zip(items, keys, strict=True):
         name, *words = key.path.split()
@@ -86,13 +86,13 @@ class ScanOptions:
 
 
 def find_table(locations: Sequence[Place]) -> str | None:
-    """Return the name of the table if a table is the only location; None for files.
+    """Return the name of the table if the only location is a table; None if all locations are files.
 
     Raises ``ValueError`` if there are further locations.
     """
     names = [place for place in locations if isinstance(place, str) and place.startswith(TABLES)]
     if names and len(locations) > 1:
-        raise ValueError(f"{names[0]} is a table, which is read alone; omit the other sources")
+        raise ValueError(f"the table {names[0]} cannot be combined with other sources; omit the other sources")
     return names[0] if names else None
 
 
@@ -181,7 +181,7 @@ def _parse_types(text: str | None) -> dict[str, str] | None:
 
 
 def formats_of(variants: str | None, geometry: str | None, is_text: bool) -> Formats:
-    """Return the formats of VARIANT and geometry columns; the defaults depend on the output format."""
+    """Return the formats of VARIANT and geometry columns. By default, text if ``is_text``, otherwise binary."""
     from pqext.dataset.presentation.columns import SHOWN, Formats
 
     default = SHOWN if is_text else Formats()

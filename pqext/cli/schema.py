@@ -61,7 +61,7 @@ def schema(sources: tuple[str, ...], format: str, as_json: bool, reading: Reader
         options = reading.options
     with ParquetFile(files[0], options, limits=reading.limits) as opened:
         if as_json or format == "json":
-            click.echo(json.dumps([*_columns(opened, partitions)], indent=2))
+            click.echo(json.dumps([*_describe_columns(opened, partitions)], indent=2))
         elif format == "tree":
             _print_tree(opened, ", ".join(sources), len(files), partitions)
         elif format == "arrow":
@@ -75,7 +75,7 @@ def schema(sources: tuple[str, ...], format: str, as_json: bool, reading: Reader
 
 
 def _print_table(table: str, format: str, storage: Storage) -> None:
-    """Print the columns of a table from its log."""
+    """Print the columns of a table, which its log lists."""
     from pqext.dataset.reading import scan
     from pqext.tables.conversion import type_name
 
@@ -98,7 +98,7 @@ def _print_table(table: str, format: str, storage: Storage) -> None:
 
 
 def _partitions_of(locations: Sequence[Place], files: Sequence[Place]) -> Partitions | None:
-    """Return the partition columns of the folders between ``locations`` and ``files``; None without such folders."""
+    """Return the partition columns in the paths of ``files`` below ``locations``; None if all locations are files."""
     if all(isinstance(place, str) and place in files for place in locations):
         return None  # avoids importing the filter modules
     from pqext.dataset.table.partitions import partitions_of
@@ -143,7 +143,7 @@ def _shredding(node: SchemaNode) -> ShreddingSchema | None:
 
 
 def _type_name(node: SchemaNode) -> str:
-    """Return the logical type of a node, or else its physical type, or "group" for a group."""
+    """Return the logical type of a node if it has one, otherwise its physical type, or "group" for a group."""
     from pqext.inspection.values import logical_type
 
     logical = logical_type(node.logical_type)
@@ -152,8 +152,8 @@ def _type_name(node: SchemaNode) -> str:
     return "group" if node.physical_type is None else node.physical_type.name
 
 
-def _columns(file: ParquetFile, partitions: Partitions | None) -> Iterator[dict[str, Any]]:
-    """Yield the columns as JSON objects. A partition column replaces the file's column with the same name."""
+def _describe_columns(file: ParquetFile, partitions: Partitions | None) -> Iterator[dict[str, Any]]:
+    """Yield a JSON object for each column. Partition columns replace columns of the file with the same name."""
     fields = _partition_fields(partitions)
     for node in file.schema.root.children:
         field = fields.pop(node.name, None)
@@ -201,7 +201,7 @@ def _print_tree(file: ParquetFile, sources: str, files: int, partitions: Partiti
 
 
 def _add_partition(tree: Tree, field: pa.Field, max_fields: int) -> int:
-    """Add a partition column to the tree unless ``max_fields`` is 0. Return the number of fields that may follow."""
+    """Add a partition column to the tree unless ``max_fields`` is 0. Return how many more fields may be added."""
     from rich.text import Text
 
     if max_fields:
@@ -212,7 +212,7 @@ def _add_partition(tree: Tree, field: pa.Field, max_fields: int) -> int:
 
 
 def _add_node(tree: Tree, node: SchemaNode, max_fields: int) -> int:
-    """Add up to ``max_fields`` of ``node`` and its descendants to the tree. Return the number that may follow."""
+    """Add ``node`` and its descendants, at most ``max_fields``, to the tree. Return how many more may be added."""
     from rich.text import Text
 
     from pqext.variant.shredding.schema import Untyped
@@ -249,7 +249,7 @@ def _not_null(field: pa.Field) -> str:
 
 
 def ddl_type(field: pa.Field, exact: bool = False) -> str:
-    """Return the type of a column as Spark DDL. For a type that Spark lacks, return a type for all of its values.
+    """Return the type of a column as Spark DDL. Types that Spark lacks are replaced by a type for all values.
 
     With ``exact``, types that Spark lacks keep their unit, width and sign.
     """
@@ -286,7 +286,7 @@ def ddl_type(field: pa.Field, exact: bool = False) -> str:
 
 
 def _exact_type(type: pa.DataType) -> str | None:
-    """Return the exact DDL of a type that Spark lacks; None for other types."""
+    """Return the exact DDL of a type if Spark DDL would lose its unit, width or sign; None for other types."""
     import pyarrow as pa
 
     types = pa.types

@@ -136,7 +136,7 @@ def describe(
     with usage_errors():
         location, *files = storage.locate([store, *sources])
         if is_parent and files:
-            raise ValueError("--all describes several stores and cannot be combined with --source")
+            raise ValueError("--source applies to a single store and cannot be combined with --all")
         decryption = _read_keys(keys)
     stores = (
         skipping.list_stores(location, decryption=decryption)
@@ -229,7 +229,7 @@ def _open_table(
     if footer_key is not None:
         pairs = [text.partition("=") for text in column_keys]
         if decryption is None or not all(equals for _, equals, _ in pairs):
-            raise ValueError("--footer-key requires --keys, and --column-key must be COLUMN=ID")
+            raise ValueError("--footer-key requires --keys, and each --column-key must be COLUMN=ID")
         encryption = StoreKeys(decryption, footer_key, {name: key_id for name, _, key_id in pairs})
     elif column_keys:
         raise ValueError("--column-key requires --footer-key")
@@ -248,7 +248,7 @@ def _read_keys(path: str | None) -> Mapping[str, bytes] | None:
             keys = json.load(file)
         return {str(key_id): bytes.fromhex(text) for key_id, text in keys.items()}
     except (ValueError, AttributeError, TypeError):
-        raise ValueError(f"--keys: {path} is not a JSON object of key ids and keys in hexadecimal") from None
+        raise ValueError(f"--keys: {path} must be a JSON object that maps key ids to hexadecimal keys") from None
 
 
 def _parse_indexes(text: str, sources: Any) -> list[Index]:

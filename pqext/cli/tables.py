@@ -45,7 +45,7 @@ _allow = flag(
 
 @dataclass(frozen=True)
 class _NewFiles:
-    """Values of the options for the files that a command adds to a table."""
+    """Option values that control the files added to a table."""
 
     partition_by: str | None
     sort_by: str | None
@@ -57,7 +57,7 @@ class _NewFiles:
         self, write: Callable[..., Any], table: str, scan: ScanOptions, select: tuple[str, ...], reading: ReaderOptions,
         storage: Storage, **arguments: Any,
     ) -> None:
-        """Write the rows of a scan to a table by calling ``write`` with further ``arguments``, and print the commit."""
+        """Write the rows of a scan to a table with the function ``write``, and print a description of the commit."""
         with usage_errors():
             rows = scan.scan(storage.locate(scan.sources), None, reading, storage, select)
             choice = _parse_shredding(self.shredding, rows.schema)

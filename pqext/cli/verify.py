@@ -74,7 +74,7 @@ def verify(
 
 
 def _use_option_names(report: Report) -> Report:
-    """Return the report with option names instead of Python arguments, and "standard input" for its temporary path."""
+    """Replace Python arguments in a report with option names, and the temporary path with "standard input"."""
     unchecked = tuple(replace(item, reason=replace_arguments(item.reason)) for item in report.unchecked)
     return replace(report, unchecked=unchecked, path=display_path(report.path))
 
@@ -83,7 +83,7 @@ def _status(report: Report) -> int:
     return FAULTS if report.counts else 0 if report.complete else UNCHECKED
 
 
-def _attempt(path: Place, check: Callable[[Place], Report]) -> Report | str:
+def _check_file(path: Place, check: Callable[[Place], Report]) -> Report | str:
     """Check a file; return the report, or the reason that the file cannot be read."""
     from pqext.core.base.errors import EncryptionError, UnsupportedError
 
@@ -94,7 +94,7 @@ def _attempt(path: Place, check: Callable[[Place], Report]) -> Report | str:
 
 
 def _report_file(path: Place, check: Callable[[Place], Report], format: str) -> int:
-    report = _attempt(path, check)
+    report = _check_file(path, check)
     if isinstance(report, str):
         click.echo(f"pqext: {report}", err=True)
         return UNCHECKED
@@ -107,7 +107,7 @@ def _report_files(paths: list[Place], check: Callable[[Place], Report], format: 
     statuses: list[int] = []
     results: list[dict[str, Any]] = []
     for path in paths:
-        report = _attempt(path, check)
+        report = _check_file(path, check)
         statuses.append(UNCHECKED if isinstance(report, str) else _status(report))
         if format == "json":
             name = hide_temporary_path(str(path))

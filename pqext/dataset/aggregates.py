@@ -43,7 +43,7 @@ _ROWS = 1 << 18
 
 
 class Aggregates:
-    """Aggregates of a scan's columns. If the scan has a limit, only the rows within it are aggregated.
+    """Aggregate functions over the columns of a scan. If the scan has a limit, only rows within the limit count.
 
     Names refer to the same columns as in :meth:`pqext.Scan.filter`: to computed columns of the result, such as a
     transformed geometry, and otherwise to columns of the files, even if they are not selected.
@@ -138,7 +138,7 @@ class Aggregates:
 
 
 def _resolve(planner: ScanPlanner, column: str | Value) -> str | Column | ComputedColumn:
-    """Return the stored or computed column that a name or a value in the result refers to.
+    """Look up a column name or a value in the result of the scan; return the stored or computed column.
 
     Raises ``TypeError`` for other arguments, and ``ValueError`` for a field of a column without fields.
     """
@@ -152,9 +152,9 @@ def _resolve(planner: ScanPlanner, column: str | Value) -> str | Column | Comput
 
 
 def _inputs(planner: ScanPlanner, column: ComputedColumn) -> tuple[tuple[str | ComputedColumn, ...], Value | None]:
-    """Return the columns to read for a computed column, and the value that computes it from their batches.
+    """Return the columns to read for a computed column, and the value to evaluate on the batches read.
 
-    The value is None if the computed column itself is read, because it does not use partition columns.
+    A column that does not use partition columns is computed by the scan: the value is then None.
     """
     partitions = planner.request.partitions.schema.names
     field = planner.name_resolver.resolve_partitions(column.field)
@@ -169,7 +169,7 @@ def _partial_results(
         from_metadata: Callable[[ColumnChunk], T | None], from_values: Callable[[pa.Array], T], *,
     accepts_dictionaries: bool = False,
 ) -> Iterator[T]:
-    """Yield partial results of an aggregate of ``column``: one per row group or batch.
+    """Yield partial results of an aggregate of ``column``, one for each row group or batch.
 
     If all rows of a row group match, the result of ``from_metadata`` is used unless it is None. Other rows are read and
     passed to ``from_values``, if it ``accepts_dictionaries`` without decoding the dictionary of strings and binary.
@@ -240,7 +240,7 @@ def proved_value(group: RowGroup, column: Column, function: str) -> pa.Array | N
 
 
 def _stored_node(file: ParquetFile, file_request: FileRequest, top: str, column: Column | None) -> SchemaNode | None:
-    """Return the schema node of a column in a file; None if its values may compare differently in the unified type.
+    """Return the schema node of a column in a file; None if the unified type may compare its values differently.
 
     The column is ``column``, or has the name ``top`` if ``column`` is None.
     """
@@ -264,7 +264,7 @@ def _path(batch: pa.RecordBatch, name: str) -> tuple[str, ...]:
 
 
 def _is_encoded_text(chunk: ColumnChunk) -> bool:
-    """Return whether a chunk contains dictionary-encoded strings or binary of a top-level column."""
+    """Return whether a chunk belongs to a top-level column of dictionary-encoded strings or binary values."""
     is_text = chunk.node.physical_type == Type.BYTE_ARRAY and len(chunk.node.path) == 1
     return is_text and not DICTIONARY_ENCODINGS.isdisjoint(chunk.metadata.encodings)
 

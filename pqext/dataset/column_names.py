@@ -86,7 +86,7 @@ class NameResolver:
 
     @property
     def schemas(self) -> tuple[Schema, ...]:
-        """The schemas of the files, without partition columns: several only if they are unified."""
+        """The schemas of the files, without partition columns. There is one unless different schemas are unified."""
         if self._schemas is None:
             if self.rule is None:
                 _ = self.names  # records the schema
@@ -96,7 +96,7 @@ class NameResolver:
         return self._schemas or ()
 
     def find(self, column: Column) -> list[SchemaNode]:
-        """Return the nodes of a column in the schemas that have it."""
+        """Return the schema nodes of a column, from each schema that contains the column."""
         path = column.resolve_name(self.names).path
         return [node for schema in self.schemas if (node := schema.find(path)) is not None]
 
@@ -115,7 +115,7 @@ class NameResolver:
 
 @dataclass(frozen=True)
 class _FileNames:
-    """Set of the names of partition columns and file columns. A wide schema is searched only for tested names."""
+    """Container of the names of partition columns and file columns, which looks names up without listing all names."""
 
     folders: tuple[str, ...]
     root: SchemaNode
@@ -125,10 +125,11 @@ class _FileNames:
 
 
 def expand_columns(columns: Result, schema: Callable[[], pa.Schema]) -> Result:
-    """Replace each string that is not the name of a column or field with the columns of the selection that it contains.
+    """Parse the strings in ``columns`` that are selections, such as ``a, b * 2 AS c``, and insert their columns.
 
-    ``schema`` returns the schema that has the names. It is only called if there is text other than a plain name. Text
-    that cannot be parsed but resembles a name is returned unchanged. Raises ``ValueError`` for other invalid text.
+    Names of columns and fields are returned unchanged, as is text that cannot be parsed but resembles a name. Raises
+    ``ValueError`` for other invalid text. ``schema`` returns the schema of the names. It is called only if a string is
+    not a plain name.
     """
     if not any(isinstance(column, str) and _NOT_A_NAME.search(column) for column in columns):
         return columns
@@ -155,7 +156,7 @@ def expand_columns(columns: Result, schema: Callable[[], pa.Schema]) -> Result:
 def restrict_columns(
     previous_result: Result | None, selection: Result, resolve: Callable[[Value], Value], names: NameResolver
 ) -> Result:
-    """Restrict the result columns ``previous_result`` to ``selection``; None represents all columns of the files.
+    """Return the columns of ``previous_result`` that ``selection`` selects. None represents all columns of the files.
 
     A name selects those fields of its column that are in the previous result; a dotted path selects a single field.
     ``resolve`` resolves the names in values of the selection, and ``names`` resolves stored columns.
@@ -198,7 +199,7 @@ def _check_fields(column: Column, selected_names: Sequence[str], names: NameReso
     exact_path = names.resolve(column).path
     fields = [name for name in selected_names if names.is_within(name, exact_path)]
     if fields and not any(names.is_within(path, name) for name in selected_names):
-        raise ValueError(f"only {join_names(fields)} of {path} are selected: name these fields, or select {path} first")
+        raise ValueError(f"only {join_names(fields)} of {path} are selected: use these fields, or select {path} first")
 
 
 def substitute_computed(
@@ -243,7 +244,7 @@ def order_keys(
     columns: Sequence[Any], descending: bool | Sequence[bool], nulls_first: bool | Sequence[bool],
     resolve: Callable[[Value], Value],
 ) -> tuple[OrderKey, ...]:
-    """Return the sort keys for ``columns``, which are names or values. ``resolve`` resolves the names of the result.
+    """Return the sort keys for ``columns``, which are names or values. ``resolve`` resolves the names in a value.
 
     Raises ``TypeError`` if an argument is not a column, and ``ValueError`` if the numbers of flags and columns differ.
     """

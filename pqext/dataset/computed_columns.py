@@ -17,7 +17,7 @@ Kind = Literal["points", "wkt", "geojson", "json"]
 
 @dataclass(frozen=True)
 class ColumnRecipe:
-    """Definition of a computed column: the format of its input (``kind``), its name and its input ``paths``.
+    """Definition of a computed column: its input format (``kind``), its name and the ``paths`` of its inputs.
 
     The paths are paths within a VARIANT column, or column names if there is no VARIANT column.
     """
@@ -83,16 +83,16 @@ def _cast(array: pa.Array, column: str, type_: pa.DataType) -> pa.Array:
                 pc.cast(array.slice(row, 1), type_)
             except pa.ArrowInvalid:
                 value = str(array[row].as_py())[:100]
-                raise GeometryError(f"column {column!r} has {value!r}, which is not a {type_}", row=row) from None
-        raise GeometryError(f"column {column!r} is not a {type_}: {error}") from None
+                raise GeometryError(f"column {column!r} contains {value!r}, which is not a {type_}", row=row) from None
+        raise GeometryError(f"column {column!r} cannot be cast to {type_}: {error}") from None
 
 
 def compute_column(
     function: Callable[[pa.RecordBatch], pa.Array], batch: pa.RecordBatch
 ) -> tuple[pa.Array, list[tuple[int, str]]]:
-    """Compute a column from a batch with ``function``. A row is null if ``function`` raises ``ParquetError`` for it.
+    """Compute a column of a batch with ``function``. Rows for which ``function`` raises ``ParquetError`` are null.
 
-    Return the column, and for each of these rows its number in the batch and the error message.
+    Return the column, and for each row with an error its number in the batch and the error message.
     """
     import pyarrow as pa
 
@@ -118,7 +118,7 @@ def compute_column(
 
 
 def null_rows(rows: int, type: pa.DataType) -> pa.Array:
-    """Return an array of nulls. A null VARIANT has empty strings as children, because these are not nullable."""
+    """Return an array of ``rows`` nulls. The children of a null VARIANT are not nullable and contain empty binary."""
     import pyarrow as pa
 
     if not pa.types.is_struct(type):

@@ -103,7 +103,7 @@ def dissolve(
 
 
 def _check_function(column: str, function: Any) -> None:
-    """Raise ``ValueError`` if ``function`` is not an aggregation of a column, ``TypeError`` if it is not text.
+    """Raise ``ValueError`` if ``function`` is not an aggregation of a column, ``TypeError`` if it is not a string.
 
     The message lists all aggregations.
     """
@@ -158,7 +158,7 @@ class _Groups:
 
 
 class _Unions(_Groups):
-    """Union of each group's geometries. A batch adds a union to each group; ``_PENDING`` unions are merged into one."""
+    """Union of the geometries of each group. Unions of batches are merged when a group has ``_PENDING`` of them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -211,5 +211,5 @@ def _unite(shapes: Any) -> Any:
 
 
 def _hash_key(value: Any) -> Any:
-    """Return a key that is equal for equal values; NaN equals itself."""
+    """Return a hashable key. Two keys are equal if the values have the same type and are equal, or are both NaN."""
     return "NaN" if isinstance(value, float) and value != value else (type(value).__name__, value)

@@ -1,4 +1,4 @@
-"""Input of joins and of dissolve: the rows of a table or scan with a geometry column, read in batches."""
+"""Rows of a table or scan with a geometry column, read in batches: the input of spatial joins and dissolve."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BATCH_ROWS = 1 << 16
 
 @dataclass(frozen=True)
 class GeometryRows:
-    """A table or scan with its geometry column. The geometry type is unknown for a plain column of WKB."""
+    """A table or scan, and its geometry column. The geometry type is None for a plain column of WKB."""
 
     rows: pa.Table | Scan
     name: str
@@ -59,7 +59,7 @@ class GeometryRows:
         if name not in names:
             raise ValueError(f"{subject} has no column {name!r}{did_you_mean(name, names)}")
         if names.count(name) > 1:
-            raise ValueError(f"{subject} has several columns with the name {name!r}: rename them")
+            raise ValueError(f"{subject} has several columns with the name {name!r}; rename all but one")
         if not holds_bytes(data.schema.field(name).type):
             raise TypeError(f"column {name!r} of {subject} is {data.schema.field(name).type}, not WKB")
         return cls(data, name, types.get(name))
@@ -69,19 +69,19 @@ class GeometryRows:
         return _plain_schema(self.rows.schema)
 
     def select(self, names: Sequence[str]) -> GeometryRows:
-        """Return the rows with only the columns ``names`` and the geometry column."""
+        """Drop all columns except ``names`` and the geometry column."""
         chosen = [name for name in self.schema.names if name in names or name == self.name]
         return replace(self, rows=self.rows.select(chosen))
 
     def with_edges(self, edges: Edges) -> GeometryRows:
-        """Return the rows with ``edges`` between the vertices of their geometries.
+        """Return the same rows, with ``edges`` as the edge interpretation of the geometry column.
 
         Raises ``GeometryError`` if the edges are unknown, or are not planar although the CRS is projected.
         """
         type = self.type or GeospatialType(edges=edges)
         if edges != "planar" and crs_.is_geographic(type.crs) is False:
             raise GeometryError(
-                f"column {self.name!r}: edges={edges!r} need a geographic CRS, not {crs_label(type.crs or '')}; "
+                f"column {self.name!r}: edges={edges!r} requires a geographic CRS, not {crs_label(type.crs or '')}; "
                 "transform it with geo.transform"
             )
         return replace(self, type=replace(type, edges=edges), has_stored_edges=edges == type.edges)
@@ -100,7 +100,7 @@ class GeometryRows:
         return _plain_table(self.rows if isinstance(self.rows, pa.Table) else self.rows.to_table())
 
     def exceeds(self, size: int) -> bool:
-        """Return whether the rows are a scan of more than ``size`` bytes that :meth:`clip` can restrict."""
+        """Return whether the rows are a scan that reads more than ``size`` bytes and that :meth:`clip` can restrict."""
         if not isinstance(self.rows, Scan) or self.rows._is_limited or not self.has_stored_edges:
             return False
         if self.type is None or not self.type.planar:

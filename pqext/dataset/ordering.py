@@ -68,7 +68,7 @@ class OrderedExecutor(ScanExecutor):
         return self.run.time_batches(_ordered_rows(self.planner, self.run, batch_rows))
 
     def count(self) -> int:
-        """Count the rows, without sorting them."""
+        """Count the rows of the request. The rows are not sorted."""
         unordered = ScanExecutor(ScanPlanner(replace(self.request, order=())))
         unordered.run = self.run
         return unordered.count()
@@ -111,7 +111,7 @@ def _ordered_rows(planner: ScanPlanner, run: Run, batch_rows: int) -> Generator[
 
 
 def _search_radii(request: ScanRequest, run: Run, key: OrderKey, limit: int | None) -> Iterator[float | None]:
-    """Yield the maximum distances to try for a request of the nearest rows, and finally None, for no maximum.
+    """Yield the search radii for a request of the nearest rows, in increasing order, and None as the last radius.
 
     If ``limit`` rows lie within a distance, they are the nearest of all. The distances are estimated from the bounding
     boxes and row counts of the nearest row groups. Page indexes then skip all pages that are farther away.
@@ -139,7 +139,7 @@ def _restrict_distance(request: ScanRequest, distance: Value, radius: float) -> 
 
 
 def _is_maximum(condition: Expression, distance: Value, radius: float) -> bool:
-    """Return whether ``distance < radius`` implies a condition: a greater maximum, or a test for not null."""
+    """Return whether every row with ``distance`` below ``radius`` satisfies ``condition``."""
     if isinstance(condition, IsNotNull):
         return bool(condition.operand.equals(distance))
     if not isinstance(condition, Comparison) or condition.operator not in ("<", "<="):
@@ -158,7 +158,7 @@ def _check_memory(request: ScanRequest, open_bytes: int, size: int) -> None:
 
 
 def _add_keys(request: ScanRequest, keys: Sequence[OrderKey]) -> tuple[ScanRequest, list[Value]]:
-    """Return the request without order and limit, with the sort keys added to its columns, and the added values."""
+    """Remove order and limit from a request and add the sort keys as columns. Return the request and the key values."""
     result = None if request.result is None else [*request.result]
     values: list[Value] = []
     for number, key in enumerate(keys):
@@ -183,7 +183,7 @@ def _add_keys(request: ScanRequest, keys: Sequence[OrderKey]) -> tuple[ScanReque
 
 
 def _hide_name(result: Sequence[str | ComputedColumn], name: str) -> list[str | ComputedColumn]:
-    """Rename the computed column called ``name``, so that a stored column of this name can be read as well."""
+    """Rename the computed column ``name``, so that a stored column with the same name can also be read."""
     return [
         replace(column, name=f"_pqext_result_{at}") if isinstance(column, ComputedColumn) and column.name == name
         else column
@@ -260,14 +260,14 @@ def _request_file(
 
 
 def _remaining_filter(planner: ScanPlanner, file_position: int, row_condition: Expression | bool) -> RemainingFilter:
-    """Evaluate ``row_condition`` on the partition values of a file, and return the remaining filter."""
+    """Return the filter that remains of ``row_condition`` after evaluation on the partition values of a file."""
     if isinstance(row_condition, bool) or not planner.request.partitions:
         return RemainingFilter(None if isinstance(row_condition, bool) else row_condition)
     return planner.request.partitions.evaluate(row_condition, planner.partition_values.slice(file_position, 1))[0]
 
 
 def _files_by_bounds(executor: ScanExecutor, key: OrderKey) -> list[int]:
-    """Return the positions of the files to read, in the order of their best bounds.
+    """Return the positions of the files to read, in the order of the best key value that each file can contain.
 
     All files are opened, unless partition values determine the order.
     """
@@ -287,7 +287,7 @@ def _files_by_bounds(executor: ScanExecutor, key: OrderKey) -> list[int]:
 
 
 def _best_bound(key: OrderKey, group: RowGroup) -> tuple[Any, bool]:
-    """Return the best key value in a row group, None if unknown, and whether the row group contains null keys."""
+    """Return the best key value in a row group, or None if it is unknown, and whether null keys are present."""
     arguments = distance_arguments(key.value)
     if arguments is not None:
         return distance_to_group(*arguments, group), False
@@ -307,7 +307,7 @@ def _best_bound(key: OrderKey, group: RowGroup) -> tuple[Any, bool]:
 
 
 def _best_first(key: OrderKey, items: Sequence[tuple[int, Any, bool]]) -> list[int]:
-    """Return the numbers of the items in the order of their best key values.
+    """Return the numbers of ``items``, sorted by best key value.
 
     An item is a number, its best value, None if unknown, and whether it contains nulls.
     """

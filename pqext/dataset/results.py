@@ -37,13 +37,13 @@ class NotATable:
         def __array__(self, *_: Any, **__: Any) -> NoReturn:
             # pandas and numpy call this. Without it, they would treat the batches as rows.
             raise TypeError(
-                "a scan is not an array: scan.to_pandas() returns a pandas DataFrame, scan.to_table() a pyarrow table"
+                "a scan is not an array; call scan.to_pandas() for a pandas DataFrame, or scan.to_table() for a table"
             )
 
         def __len__(self) -> NoReturn:
             raise TypeError(
-                "a scan has no length before it runs: scan.count() returns the number of matching rows, and "
-                "scan.to_pandas() or scan.to_table() the rows"
+                "a scan has no length; call scan.count() for the number of matching rows, or scan.to_pandas() or "
+                "scan.to_table() to read the rows"
             )
 
         def __getitem__(self, key: Any) -> NoReturn:
@@ -77,7 +77,7 @@ class Results:
 
     @property
     def schema(self) -> pa.Schema:
-        """The Arrow schema of the result, from the first file that is read; fields of several files are nullable."""
+        """The Arrow schema of the result, from the first file read. All fields are nullable if there are more files."""
         return self._planner.schema
 
     @suggest_arguments
@@ -95,7 +95,7 @@ class Results:
 
     @suggest_arguments
     async def to_async_batches(self, batch_rows: int = BATCH_ROWS) -> AsyncIterator[pa.RecordBatch]:
-        """Yield the batches of :meth:`to_batches` for ``async for``. They are read in a separate thread.
+        """Yield the batches of :meth:`to_batches` asynchronously, for ``async for``. A separate thread reads them.
 
         Args:
             batch_rows: Maximum number of rows in a batch.
@@ -233,7 +233,7 @@ class Results:
     def to_polars(
         self, lazy: bool = False, *, variants: VariantFormat = "binary", geometry: GeometryFormat = "wkb"
     ) -> polars.DataFrame | polars.LazyFrame:
-        """Return the matching rows as a polars DataFrame, or as a LazyFrame that reads them when collected.
+        """Return the matching rows as a polars DataFrame, or as a LazyFrame that reads the rows on ``collect()``.
 
         Args:
             lazy: Return a LazyFrame, whose query reads only the columns that it uses, and skips row groups, pages and
@@ -316,7 +316,7 @@ class Results:
 
 
 def _convert_interrupts(batches: Generator[pa.RecordBatch, None, None]) -> Generator[pa.RecordBatch, None, None]:
-    """Yield the ``batches`` for an Arrow stream, and convert ``KeyboardInterrupt`` to a system error.
+    """Yield ``batches`` for an Arrow stream. Convert ``KeyboardInterrupt`` to ``InterruptedError``.
 
     Arrow converts all errors but system errors to ``ValueError``, which would make an interrupt look like an invalid
     file.

@@ -1,4 +1,4 @@
-"""Lazy queries over files, refined step by step, and their results."""
+"""Lazy queries over files. Each method that refines a query returns a new query."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Scan(SuggestionMixin, NotATable, SpatialMethods, Aggregates, Results):
         self._latest = None
 
     def _replace(self, **changes: Any) -> Scan:
-        """Return a scan of a request with ``changes``."""
+        """Return a scan with ``changes`` to its request."""
         return Scan(replace(self._request, **changes))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -150,7 +150,7 @@ class Scan(SuggestionMixin, NotATable, SpatialMethods, Aggregates, Results):
     def order_by(
         self, *columns: Any, descending: bool | Sequence[bool] = False, nulls_first: bool | Sequence[bool] = False
     ) -> Scan:
-        """Return a scan whose rows are sorted by the first column, then by the following columns.
+        """Return a scan with rows sorted by the first column, then by the following columns.
 
         With :meth:`limit` or :meth:`head`, row groups and pages that cannot contain any of the first rows are skipped
         by their bounds, and memory is bounded by the rows of the limit. Without a limit all rows are sorted in memory.
@@ -183,7 +183,7 @@ class Scan(SuggestionMixin, NotATable, SpatialMethods, Aggregates, Results):
         return self._replace(order=order_keys(keys, descending, nulls_first, self._planner.resolve))
 
     def limit(self, rows: int | None, offset: int = 0) -> Scan:
-        """Return a scan of at most ``rows`` rows, after skipping the first ``offset``.
+        """Return a scan that skips the first ``offset`` rows and returns at most ``rows`` rows.
 
         Args:
             rows: Maximum number of rows; None for all.
@@ -205,7 +205,7 @@ class Scan(SuggestionMixin, NotATable, SpatialMethods, Aggregates, Results):
             if number is not None and (isinstance(number, bool) or not isinstance(number, int)):
                 raise TypeError(f"{name} must be a number of rows, not {type(number).__name__}")
             if number is not None and number < 0:
-                raise ValueError(f"{name} must be 0 or more, not {number}")
+                raise ValueError(f"{name} must not be negative, but is {number}")
         request = self._request
         left = None if request.limit is None else max(0, request.limit - offset)
         most = min(item for item in (left, rows) if item is not None) if (left, rows) != (None, None) else None
@@ -221,7 +221,7 @@ class Scan(SuggestionMixin, NotATable, SpatialMethods, Aggregates, Results):
 
     @suggest_arguments
     def explain(self, format: Literal["text", "json"] = "text", max_entries: int | None = SHOWN) -> str:
-        """Describe the plan, including page indexes: the data to read, and the skipped data with the evidence.
+        """Describe the plan: the data to read, and the data to skip with the evidence. Page indexes are evaluated.
 
         Args:
             format: ``"text"`` for reading, or ``"json"`` for one JSON object.
@@ -301,7 +301,7 @@ class Scan(SuggestionMixin, NotATable, SpatialMethods, Aggregates, Results):
         return formats.convert_table(pa.Table.from_batches(first.to_batches(), schema=first.schema))
 
     def _facts(self) -> list[tuple[str, str]]:
-        """Describe the request as pairs of a label and a text, without opening a file."""
+        """Return labels and texts that describe the request. No file is opened."""
         request = self._request
         sources = request.sources
         names = [column if isinstance(column, str) else column.name for column in request.result or ()]
@@ -345,7 +345,7 @@ class Scan(SuggestionMixin, NotATable, SpatialMethods, Aggregates, Results):
         return html_summary("pqext.Scan", [*self._facts(), *plan], *maps, *rows, *columns)
 
     def _maps(self, read: tuple[int, ...], schema: pa.Schema) -> list[str]:
-        """Return an HTML map of the row groups of a single file, by the boxes of its first geometry column."""
+        """Return an HTML map with the row group boxes of the first geometry column, for a scan of a single file."""
         from pqext.geo.layout.map_content import row_group_map
         from pqext.geo.types import type_of
 

@@ -62,14 +62,14 @@ def create_scan(
         raise ValueError(f'schema must be "union", a pyarrow.Schema or None, not {schema!r}')
     if is_table(sources):
         if filesystem is not None or partition_types is not None:
-            raise ValueError("filesystem and partition_types are for files; the table states both in its log")
+            raise ValueError("filesystem and partition_types apply to files only; omit them for a table")
         snapshot = open_snapshot(sources, version, timestamp, storage_options)
         return _scan_table(
             snapshot, chosen, filter, schema, FileSet(snapshot.files, read, limits, on_invalid, view=snapshot.view),
             included_columns, skipping_of(skipping, filesystem, storage_options), timezone,
         )
     if version is not None or timestamp is not None:
-        raise ValueError("version and timestamp are for Delta and Iceberg tables, such as 'delta:PATH'")
+        raise ValueError("version and timestamp apply to tables only; pass a table such as 'delta:PATH', or omit them")
     places = locate_sources(sources, filesystem, storage_options)
     found = find_sources(places, ignore_table_format=ignore_table_format)
     files, summaries = expand_summaries(places, found, read, limits)
@@ -97,7 +97,7 @@ def _scan_table(
     snapshot: TableSnapshot, selection: tuple[str | ComputedColumn, ...] | None, filter: Filter, schema: SchemaRule,
     files: FileSet, included_columns: tuple[str | None, str | None], skipping: Skipping | None, timezone: str,
 ) -> Scan:
-    """Create a scan of a table. Its schema determines the columns unless a schema is passed."""
+    """Create a scan of a table. The columns are those of ``schema`` if it is a schema, otherwise of the table."""
     partitions = snapshot.partitions
     rule = schema if isinstance(schema, pa.Schema) else snapshot.schema
     if isinstance(schema, pa.Schema):

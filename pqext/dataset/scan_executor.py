@@ -111,7 +111,7 @@ class ScanExecutor:
     def planned_batches(
         self, plans: Iterable[RowGroupPlan], file: ParquetFile, batch_rows: int
     ) -> Generator[pa.RecordBatch, None, None]:
-        """Yield the matching rows of ``file``, the only file of the request, using ``plans`` from a larger request."""
+        """Yield the matching rows of ``file``, the only file of the request, using existing ``plans``."""
         with ErrorLocation(file):
             file_request = self.planner.request_file(0, file)
             with closing(self.file_batches(0, file, file_request, batch_rows, plans=plans)) as rows:
@@ -161,7 +161,7 @@ class ScanExecutor:
         return self.run.rows
 
     def _counts(self) -> Generator[int, None, None]:
-        """Yield partial numbers of matching rows, ignoring the limit."""
+        """Yield counts of matching rows that add up to the total. The limit is ignored."""
         for position, file in self.planner.open_files(self.run, self.planner.sources_to_read()):
             with ErrorLocation(file):
                 file_request = self.planner.request_count(position, file)
@@ -202,7 +202,7 @@ class ScanExecutor:
 def iter_numbered(
     file: ParquetFile, plans: Iterable[RowGroupPlan], file_request: FileRequest, batch_rows: int
 ) -> Generator[tuple[pa.RecordBatch, list[pa.Array], pa.Array], None, None]:
-    """Yield the batches of :func:`pqext.dataset.execution.stages.iter_matching_batches` with the file's row numbers.
+    """Yield matching rows with row numbers, like :func:`pqext.dataset.execution.stages.iter_matching_batches`.
 
     Pages pruned by the plans are not read. All needed columns of the other pages are read in one stage.
     """
@@ -234,7 +234,7 @@ def iter_numbered(
 def add_null_numbers(
     parts: Generator[tuple[pa.RecordBatch, list[pa.Array]], None, None],
 ) -> Generator[tuple[pa.RecordBatch, list[pa.Array], Any], None, None]:
-    """Yield the batches of a scan that does not number rows, with None in place of row numbers."""
+    """Yield ``parts`` with None in place of row numbers, for scans without row numbers."""
     with closing(parts):
         for batch, computed in parts:
             yield batch, computed, None

@@ -1,4 +1,4 @@
-"""Plan a scan: the parts of each file to read, and the evidence for skipping the other parts.
+"""Plan a scan: the row groups and pages of each file to read, and the evidence for skipping the others.
 
 Files are first pruned by partition values. The footers of the remaining files are read, and their row groups are pruned
 by statistics. Pages are then pruned by their bounds.
@@ -30,7 +30,7 @@ from pqext.dataset.planning.plan import REACHED, RowGroupPlan, Task, check_row_g
 from pqext.dataset.planning.planner import FilePlanner
 from pqext.dataset.scan_request import ScanRequest
 from pqext.dataset.skipping import EVIDENCE, TABLE_EVIDENCE, prune, stored_value_conjuncts
-from pqext.dataset.table.agreement import Agreement
+from pqext.dataset.table.agreement import FirstFileSchema
 from pqext.dataset.table.file_request import FileRequest, SchemaStrategy, TableRequest
 from pqext.dataset.table.partitions import RemainingFilter
 from pqext.dataset.table.unified_schema import Unifier
@@ -41,7 +41,7 @@ _NO_FILE = "there is no schema, because none of the files is Parquet"
 
 
 class ScanPlanner:
-    """Planner of a request. It caches file metadata and resolved names for all runs of the request.
+    """Planner of a request, which caches file metadata and resolved names for all runs of the request.
 
     Threads can share a planner. Two threads may compute the same fact twice, with the same result.
     """
@@ -72,13 +72,13 @@ class ScanPlanner:
 
     @property
     def known_schema(self) -> pa.Schema | None:
-        """The schema if it is known without opening a file, otherwise None."""
+        """The schema of the result; None if it depends on a file that has not been opened."""
         form = self.__dict__.get("_strategy")
         return None if form is None else form.schema
 
     @cached_property
     def name_resolver(self) -> NameResolver:
-        """Resolver of the dotted names in these files."""
+        """Resolver of dotted names to columns of the request's files."""
         return NameResolver(self.request.files, tuple(self.request.partitions.schema.names), self.request.rule)
 
     def resolve(self, node: T) -> T:
@@ -92,7 +92,7 @@ class ScanPlanner:
         filter = self.name_resolver.resolve(request.filter)
         row_target = TableRequest(request.sources, result, filter, request.partitions)
         if not isinstance(request.rule, str):
-            return Agreement(row_target) if request.rule is None else Union(row_target, request.rule)
+            return FirstFileSchema(row_target) if request.rule is None else Union(row_target, request.rule)
         if not request.files.schemas:
             raise CorruptFileError(_NO_FILE)
         unifier = Unifier(row_target.tops)
@@ -141,7 +141,7 @@ class ScanPlanner:
         ]
 
     def complete(self, task: Task, file: ParquetFile) -> Task:
-        """Complete an outline of ``file``, the only file of the request, with its page indexes and Bloom filters."""
+        """Complete the outline ``task`` of ``file``, the request's only file, using page indexes and Bloom filters."""
         if not task.is_outline:
             return task
         with ErrorLocation(file):
@@ -151,7 +151,7 @@ class ScanPlanner:
             return replace(task, row_groups=tuple(plans), is_outline=False)
 
     def split(self, task: Task, file: ParquetFile) -> tuple[list[RowGroupPlan], list[RowGroupPlan]]:
-        """Separate row groups whose rows are all known to match from row groups that must be read."""
+        """Separate the row groups in which all rows are known to match from the row groups that must be read."""
         with ErrorLocation(file):
             file_request = self.request_file(0, file)
             return split_plans(task.row_groups, file, file_request.filter, file_request.is_exact)
@@ -195,7 +195,7 @@ class ScanPlanner:
 
     @cached_property
     def _remaining_filters(self) -> list[RemainingFilter]:
-        """Filter of each source that remains after evaluating partition values and the data-skipping store.
+        """Remaining filter of each source, after evaluation of partition values and data-skipping stores.
 
         Raises ``UnsupportedError`` if a file contains a column that its folders do not name, but the folders of other
         files do.
@@ -227,7 +227,7 @@ class ScanPlanner:
             if both:
                 raise UnsupportedError(
                     f"column {join_names(sorted(both))} is stored in this file, but is a partition column of other "
-                    "files: pass partitioning=None, or scan them separately",
+                    "files; pass partitioning=None, or scan this file separately",
                     feature="partition columns within files", path=file.path,
                 )
         filter = self.name_resolver.resolve_partitions(self.request.filter)
@@ -256,7 +256,7 @@ class ScanPlanner:
         return file_request.without_columns if self.request.is_count else file_request
 
     def request_count(self, position: int, file: ParquetFile) -> FileRequest:
-        """Return the request for the file of a source if its rows are only counted."""
+        """Return the request that counts the matching rows in the file of a source."""
         filter = self.name_resolver.resolve(self._remaining_filters[position].filter)
         return self._strategy.request_count(position, file, filter)
 

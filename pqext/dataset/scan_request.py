@@ -67,15 +67,15 @@ class ScanRequest:
                     self.partitions.check(base, is_computed=True)
         if self.rule is not None and self.files.options.shredded:
             raise ValueError(
-                "shredded=True returns VARIANTs as each file stores them, which schema= cannot unify; omit shredded= "
-                "or schema="
+                "shredded=True and schema= are mutually exclusive, because files may shred a VARIANT differently; "
+                "omit either option"
             )
         if self.partitions.rows is not None and self.files.options.skips_corrupt:
             raise ValueError('rows cannot be numbered if corrupt pages are skipped; remove on_corrupt="skip"')
 
     @property
     def computed_columns(self) -> tuple[ComputedColumn, ...]:
-        """Computed columns by name: the columns of the result, and computed columns of earlier selections."""
+        """Computed columns of the result, followed by those that earlier selections defined under other names."""
         of_result = {item.name: item for item in self.result or () if isinstance(item, ComputedColumn)}
         return (*of_result.values(), *(item for item in self.earlier if item.name not in of_result))
 
@@ -105,5 +105,5 @@ class ScanRequest:
 
     @property
     def row_target(self) -> RowTarget | None:
-        """Number of rows after which reading can stop; None without a limit, and with an order."""
+        """Number of rows after which reading can stop; None if there is no limit or the rows are sorted."""
         return None if self.limit is None or self.order else RowTarget(self.offset + self.limit)

@@ -29,7 +29,7 @@ class Skipping(Protocol):
 
 
 def skipping_of(skipping: Any, filesystem: Any, storage_options: Mapping[str, Any] | None) -> Skipping | None:
-    """Return the store of the ``skipping=`` argument, and open it if the argument is a path or URL. None remains None.
+    """Return the store for the argument ``skipping=``: open a path or URL, and return a store or None unchanged.
 
     Raises ``TypeError`` for other arguments.
     """
@@ -45,7 +45,7 @@ def skipping_of(skipping: Any, filesystem: Any, storage_options: Mapping[str, An
 def stored_value_conjuncts(
     filter: Expression, folders: Collection[str], cast_columns: Collection[str], is_widened: bool = False
 ) -> Expression | None:
-    """Return the conjuncts of ``filter`` that can be evaluated on the values stored in files; None if none can.
+    """Return the conjuncts of ``filter`` that apply to the values stored in files; None if no conjunct does.
 
     The conjuncts use neither partition columns (``folders``) nor ``cast_columns``. Values inside VARIANT
     columns are never cast. If types are widened (``is_widened``), computed values are excluded as well: widening
@@ -73,7 +73,7 @@ def prune(
     skipping: Skipping, remaining_filters: Sequence[RemainingFilter], sources: Sequence[Any], conditions: Expression,
     evidence: str,
 ) -> list[RemainingFilter]:
-    """Prune sources by ``skipping``; return the remaining filter for each source."""
+    """Prune sources with the store ``skipping``, and return the remaining filter of each source."""
     reasons = skipping.prune_reasons(sources, conditions)
     pruned = {reason: RemainingFilter(None, reason, evidence) for reason in {*reasons} if reason is not None}
     return [

@@ -98,7 +98,7 @@ def write_dataset(
     name = geometry_name(source.schema, column)
     if partition_by in source.schema.names:
         raise ValueError(
-            f"column {partition_by!r} has the name of the partition column that partition_by adds: rename the column"
+            f"partition_by adds a partition column {partition_by!r}, but the rows already have this column; rename it"
         )
     if order is not None:
         types = keywords.get("geometry") or {}
@@ -133,7 +133,7 @@ def write_dataset(
 
 
 def geometry_name(schema: pa.Schema, name: str | None) -> str:
-    """Return ``name``, by default the only geometry column. Raises ValueError if the column does not exist."""
+    """Return ``name``, or the only geometry column if it is None. Raises ValueError if there is no such column."""
     types = geometry_columns(schema)
     if name is None and len(types) != 1:
         problem = f"several geometry columns, {join_names(types)}" if types else "no geometry column"
@@ -159,13 +159,13 @@ def _check_depth(depth: int) -> int:
     highest = int(math.log2(_MAX_LEAVES))
     if isinstance(depth, bool) or not isinstance(depth, int | np.integer) or not 0 <= depth <= highest:
         raise ValueError(
-            f"the resolution of a k-d tree must be a number of halvings from 0 to {highest}, not {depth!r}"
+            f"the resolution of a k-d tree must be an integer from 0 to {highest}, not {depth!r}"
         )
     return int(depth)
 
 
 def _estimate_depth(source: pa.Table | Scan, options: WriteKeywords, target: int) -> int:
-    """Estimate how many halvings result in files of ``target`` bytes, by the file size of the first rows."""
+    """Estimate the tree depth that results in files of ``target`` bytes, from the file size of the first rows."""
     if isinstance(target, bool) or not isinstance(target, int) or target < 1:
         raise ValueError(f"target_file_bytes must be a positive number of bytes, not {target!r}")
     sample = source.slice(0, _SAMPLE_ROWS) if isinstance(source, pa.Table) else source.limit(_SAMPLE_ROWS).to_table()
@@ -182,7 +182,7 @@ Tree = list[NDArray[np.float64]]
 
 
 def _build_tree(source: pa.Table | Scan, name: str, depth: int) -> Tree:
-    """Build a k-d tree: split a sample of the rows' centres at medians, ``depth`` times, across the longer extent."""
+    """Build a k-d tree with ``depth`` levels. Each level splits sampled centres at the median of the longer axis."""
     columns = source.select([name])
     count = source.num_rows if isinstance(source, pa.Table) else source.count()
     step = max(1, count // _SAMPLES)
@@ -206,7 +206,7 @@ def _build_tree(source: pa.Table | Scan, name: str, depth: int) -> Tree:
 
 
 def _split_points(points: NDArray[np.float64]) -> tuple[int, float]:
-    """Return the axis with the greater extent, and a median that leaves points on both sides if possible."""
+    """Return the axis with the greater extent, and a split value near the median, with points on both sides if any."""
     if not points.shape[1]:
         return 0, 0.0
     axis = int(np.argmax(points.max(axis=1) - points.min(axis=1)))
@@ -218,7 +218,7 @@ def _split_points(points: NDArray[np.float64]) -> tuple[int, float]:
 
 
 def _leaf_names(tree: Tree, x: NDArray[np.float64], y: NDArray[np.float64]) -> pa.Array:
-    """Return the path to the leaf of each point: 0 for lower halves, 1 for upper halves; null without coordinates."""
+    """Return the leaf name of each point: for each level, 0 for the lower or 1 for the upper half; null for NaN."""
     node = np.zeros(len(x), np.int64)
     for level in tree:
         axis, median = level[node].T

@@ -48,11 +48,11 @@ class _RightSide(Generic[Index]):
         return table, self.build_index(side.geometries(table))
 
     def extent(self) -> tuple[float, float, float, float] | None:
-        """Return a box that all matching geometries intersect; None if it is unknown, or the rows are not in memory."""
+        """Return a box that intersects all matching geometries; None if it is unknown or rows are not in memory."""
         return None if self.held is None else _extent(self.side, self.held[0], self.reach)
 
     def load_near_rows(self, left: GeometryRows, rows: pa.Table) -> tuple[pa.Table, Index]:
-        """Return the rows that may match ``rows`` of the left side, and their index."""
+        """Return right rows that may match ``rows`` of the left side, and an index of their geometries."""
         return self._load(self.side.clip(_extent(left, rows, self.reach))) if self.held is None else self.held
 
 
@@ -220,10 +220,10 @@ def _max_distance(value: Any) -> float | None:
 
 
 def _sides(left: Any, right: Any, on: On, edges: Edges | None = None) -> tuple[GeometryRows, GeometryRows]:
-    """Return both sides with the same geometry type. Raises ValueError or TypeError for incompatible columns."""
+    """Return both sides of a join. Raises ValueError or TypeError if their geometry types are incompatible."""
     names = tuple(on) if isinstance(on, list | tuple) else (on, on)
     if len(names) != 2 or not all(isinstance(name, str | None) for name in names):
-        raise ValueError("on must be the name of a column, or a pair of the names on the left and on the right")
+        raise ValueError("on must be a column name, or a pair of the left and the right column name")
     first, second = (
         GeometryRows.from_input(rows, name, f"the {side} side", "on=(left, right)")
         for rows, name, side in ((left, names[0], "left"), (right, names[1], "right"))
@@ -241,7 +241,7 @@ def _sides(left: Any, right: Any, on: On, edges: Edges | None = None) -> tuple[G
         kinds = ["GEOMETRY" if side.type is not None and side.type.planar else "GEOGRAPHY" for side in (first, second)]
         raise TypeError(
             f"{first.name!r} on the left is {kinds[0]}, but {second.name!r} on the right is {kinds[1]}; "
-            'pass edges="spherical" to join both on the globe, or edges="planar" for straight lines between coordinates'
+            'pass edges="spherical" to join along geodesics, or edges="planar" to join along straight lines'
         )
     if not crs_.equal(first.type.crs, second.type.crs):
         systems = [side.type.crs or crs_.DEFAULT for side in (first, second) if side.type is not None]
@@ -254,7 +254,7 @@ def _sides(left: Any, right: Any, on: On, edges: Edges | None = None) -> tuple[G
 
 @dataclass(frozen=True)
 class _Names:
-    """Names of a join's columns: all columns (``schema``), the columns of each side, and the selected ``columns``."""
+    """Column names of a join: all columns (``schema``), the columns of each side, and the selected ``columns``."""
 
     schema: pa.Schema
     left: tuple[str, ...]
@@ -279,7 +279,7 @@ class _Names:
         schema = pa.schema(fields)
         repeated = sorted({name for name in schema.names if schema.names.count(name) > 1})
         if repeated:
-            raise ValueError(f"several columns have the name {join_names(repeated)}: rename them, or change the suffix")
+            raise ValueError(f"duplicate columns {join_names(repeated)} in the result; rename them or change suffix=")
         chosen = schema.names if columns is None else _names_of(columns)
         for name in chosen:
             if name not in schema.names:
@@ -287,14 +287,14 @@ class _Names:
         return cls(schema, tuple(names), () if right is None else tuple(right.schema.names), tuple(chosen))
 
     def select_columns(self, left: GeometryRows, right: GeometryRows) -> tuple[GeometryRows, GeometryRows]:
-        """Return both sides with only the columns that the result or the join needs."""
+        """Drop the columns of both sides that neither the result nor the join needs."""
         both = dict(zip(self.schema.names, (*self.left, *self.right), strict=False))
         of_left = {both[name] for name in self.columns if name in self.schema.names[: len(self.left)]}
         of_right = {both[name] for name in self.columns if name in both and name not in of_left}
         return left.select([*of_left]), right.select([*of_right])
 
     def select_left(self, rows: pa.Table) -> pa.Table:
-        """Return the result columns of rows of the left side, for semi and anti joins."""
+        """Return the columns of the result for ``rows`` of the left side, for semi and anti joins."""
         return rows.select(list(self.columns))
 
     def combine(
@@ -315,7 +315,7 @@ class _Names:
 
     @property
     def result_schema(self) -> pa.Schema:
-        """The schema of the chosen columns."""
+        """The schema of the selected columns."""
         return pa.schema([self.schema.field(name) for name in self.columns])
 
     def concatenate(self, parts: Iterable[pa.Table]) -> pa.Table:
@@ -329,7 +329,7 @@ def _names_of(columns: Any) -> list[str]:
         return [columns]
     names: list[Any] = list(columns) if isinstance(columns, Iterable) else [None]
     if not all(isinstance(name, str) for name in names):
-        raise TypeError(f"columns must be names of columns of the result, not {columns!r}")
+        raise TypeError(f"columns must be a list of column names of the result, not {columns!r}")
     return names
 
 
@@ -349,7 +349,7 @@ def _extent(side: GeometryRows, table: pa.Table, condition: Condition) -> tuple[
 
 
 def _add_unmatched(rows: int, left_rows: Rows, right_rows: Rows) -> tuple[Rows, pa.Array]:
-    """Return the pairs with the unmatched left rows added, sorted by left row.
+    """Add the unmatched left rows to the pairs of rows, and sort the pairs by left row.
 
     The right row of an unmatched left row is null. ``rows`` is the number of left rows.
     """

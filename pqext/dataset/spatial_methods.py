@@ -43,7 +43,7 @@ class SpatialMethods:
     """Methods of :class:`pqext.Scan` for geometry columns."""
 
     def to_crs(self: Q, crs: Any, column: str | None = None) -> Q:
-        """Return a scan whose geometries are transformed to another CRS.
+        """Return a scan that transforms a geometry column to another CRS.
 
         A later :meth:`filter` compares the transformed geometries, and skips row groups and pages by their transformed
         bounding boxes. Files in several CRSs become one result in ``crs``.
@@ -90,7 +90,7 @@ class SpatialMethods:
         self: Q, geometry: Any, k: int = 1, *, column: str | None = None, max_distance: float | None = None,
         distance_column: str = "distance",
     ) -> Q:
-        """Return a scan of the ``k`` rows nearest to a geometry, the nearest first, with their distances.
+        """Return a scan of the ``k`` nearest rows to a geometry, with a distance column, sorted by distance.
 
         Row groups and pages are read in the order of their distance, until no other row can be nearer.
 
@@ -135,7 +135,7 @@ class SpatialMethods:
 
 
 def _geometry_column(scan: Query, name: str | None) -> Column:
-    """Return the column ``name``; by default the only geometry column of the result, or else of the files.
+    """Return the column ``name``; if None, the only geometry column of the result or, if there is none, of the files.
 
     Geometry columns computed by earlier selections precede geometry columns of the files. Raises ``ValueError`` unless
     there is exactly one.

@@ -1,4 +1,4 @@
-"""Describe files and folders for catalogs: items and collections of STAC, the SpatioTemporal Asset Catalog.
+"""Describe files and folders as items and collections of STAC, the SpatioTemporal Asset Catalog.
 
 Extents and numbers of rows come from footers if these have them. Spec: STAC 1.1, extensions Table 1.2 and Projection 2.
 """
@@ -117,7 +117,7 @@ def stac_collection(
         if part.count():
             items.append(_build_item(part, datetime, _stem("-".join(name.split("/")[start:])), column))
     if not items:
-        raise ValueError("no file has a row that the collection could describe")
+        raise ValueError("the files contain no rows, so the collection would be empty")
     extent = pystac.Extent.from_items(items)
     boxes = [BoundingBox(item.bbox[0], item.bbox[2], item.bbox[1], item.bbox[3]) for item in items if item.bbox]
     around = union(boxes, geographic=True) if boxes else None
@@ -168,7 +168,7 @@ def _build_item(source: Scan, when: When, id: str, column: str | None) -> pystac
 
 
 def _time_range(source: Scan, when: Any) -> tuple[datetime, datetime]:
-    """Return the first and the last time of the rows, in UTC if the times have no zone."""
+    """Return the earliest and the latest time of the rows. Times without a timezone are interpreted as UTC."""
     if isinstance(when, str):
         if when not in source.schema.names:
             raise ValueError(unknown_column_message(when, source.schema.names))
@@ -176,14 +176,14 @@ def _time_range(source: Scan, when: Any) -> tuple[datetime, datetime]:
         if not (pa.types.is_timestamp(values[0].type) or pa.types.is_date(values[0].type)):
             raise TypeError(f"column {when!r} contains {values[0].type}, not dates or timestamps")
         if not values[0].is_valid:
-            raise ValueError(f"column {when!r} has no value in these rows: pass a time as datetime=")
+            raise ValueError(f"column {when!r} contains only nulls; pass a datetime as datetime=")
         when = [_to_datetime(value) for value in values]
     bounds = when if isinstance(when, tuple | list) else (when, when)
     if len(bounds) != 2 or not all(isinstance(value, datetime) for value in bounds):
-        raise TypeError(f"datetime must be a column, a datetime or two of them, not {when!r}")
+        raise TypeError(f"datetime must be a column name, a datetime or a pair of datetimes, not {when!r}")
     first, last = (value if value.tzinfo else value.replace(tzinfo=UTC) for value in bounds)
     if first > last:
-        raise ValueError(f"the first time {first} is after the last time {last}")
+        raise ValueError(f"datetime: the start {first} is after the end {last}")
     return first, last
 
 
@@ -195,7 +195,7 @@ def _to_datetime(value: pa.Scalar) -> datetime:
 
 
 def _to_longitudes(box: BoundingBox, crs: str | None) -> tuple[float, float, float, float]:
-    """Return the box as west, south, east and north in degrees; west > east if it crosses the antimeridian."""
+    """Return west, south, east and north of a box in degrees; west > east if the box crosses the antimeridian."""
     text = crs_.normalize(crs)
     sides = box.xmin, box.ymin, box.xmax, box.ymax
     if crs_.equal(text, crs_.DEFAULT):
@@ -216,12 +216,12 @@ def _rectangle(west: float, south: float, east: float, north: float) -> dict[str
 
 
 def _default_id(rows: Any, source: Scan) -> str:
-    """Return the identifier of the rows: the name of the folder or of the only file."""
+    """Return the default identifier of the rows: the name of the folder, or of the file if there is a single one."""
     if isinstance(rows, str | os.PathLike):
         return _stem(os.fspath(rows))
     paths: Sequence[Any] = source._request.sources
     if len(paths) != 1:
-        raise ValueError("rows of several files have no name: pass id=")
+        raise ValueError("the rows are in several files, so there is no default identifier; pass id=")
     return _stem(source_name(paths[0]))
 
 

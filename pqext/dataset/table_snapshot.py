@@ -1,4 +1,4 @@
-"""Snapshots of tables: the files of one version of a Delta or Iceberg table, and their metadata in the log."""
+"""Snapshots of Delta and Iceberg tables: the files of a version, and the metadata of these files in the log."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CLASSES = (("deltalake", "DeltaTable"), ("pyiceberg", "Table"))
 
 @dataclass(frozen=True, eq=False)
 class TableSnapshot:
-    """One version of a table: its schema, its files, and the files' metadata in the log.
+    """One version of a table: the schema, the files, and the metadata that the table's log stores for each file.
 
     ``schema`` has all columns. ``constants`` has those that have one value per file, and ``values`` contains these
     values by file name and column.
@@ -46,7 +46,7 @@ class TableSnapshot:
 
 
 def is_table(source: Any) -> bool:
-    """Return whether ``source`` is a table: a ``delta:`` or ``iceberg:`` name, a library's object, or a snapshot."""
+    """Return whether ``source`` is a ``delta:`` or ``iceberg:`` name, a table object of a library, or a snapshot."""
     if isinstance(source, str):
         return source.startswith(_SCHEMES)
     return isinstance(source, TableSnapshot) or any(
@@ -59,14 +59,14 @@ def is_table(source: Any) -> bool:
 def open_snapshot(
     source: Any, version: int | None, timestamp: str | datetime | None, storage_options: Mapping[str, Any] | None
 ) -> TableSnapshot:
-    """Open a version of a table, or its version at ``timestamp``; the current version by default.
+    """Open the given version of a table, the version at ``timestamp``, or by default the current version.
 
     Raises ``ImportError`` if the library of the table format is not installed, and ``ValueError`` if another version of
     a snapshot is requested.
     """
     if isinstance(source, TableSnapshot):
         if version is not None or timestamp is not None:
-            raise ValueError(f"the snapshot of {source.name} has one version; pass the name of the table instead")
+            raise ValueError(f"a snapshot of {source.name} has one version; pass the table name to select a version")
         return source
     snapshot: TableSnapshot = load_service("open_table")(
         source, version, timestamp, storage_options=storage_options

@@ -139,7 +139,7 @@ def write_file(
 
 
 class _Stream:
-    """Iterable of batches for GDAL. It records the error that ends the iteration, which GDAL does not propagate."""
+    """Iterable of batches for GDAL. It records the exception that ends the iteration, because GDAL discards it."""
 
     def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
         self._batches = batches
@@ -154,7 +154,7 @@ class _Stream:
 
     @contextmanager
     def raise_recorded_error(self) -> Iterator[None]:
-        """Context manager that replaces GDAL's error with the recorded error of the batches."""
+        """Context manager that replaces an error of GDAL with the recorded exception, if there is one."""
         try:
             yield
         except (RuntimeError, ParquetError, ValueError) as error:
@@ -165,7 +165,7 @@ class _Stream:
 
 @contextmanager
 def _replace_at_end(target: str, append: bool) -> Iterator[str]:
-    """Context manager for a path in a new folder. On exit without an error, its files replace the files of ``target``.
+    """Context manager that provides a temporary path. If no error occurs, the files there replace those of ``target``.
 
     Some formats, such as shapefiles, consist of several files. With ``append`` and in GDAL's virtual file systems, the
     path is ``target``.
@@ -193,7 +193,7 @@ def _replace_at_end(target: str, append: bool) -> Iterator[str]:
 
 
 def _sidecars(folder: str, name: str) -> list[str]:
-    """Return the names of files that describe or index the file ``name``, and are invalid once it is replaced."""
+    """Return the names of auxiliary files of the file ``name``, such as indexes. They are invalid for a new file."""
     stem, extension = os.path.splitext(name)
     suffixes = _SIDECARS.get(extension.lower(), ())
     return [other for other in os.listdir(folder) if other.startswith(stem) and other[len(stem) :].lower() in suffixes]
@@ -224,7 +224,7 @@ def _storable_field(field: pa.Field, is_geometry: bool) -> pa.Field:
 
 
 def _storable_type(type: pa.DataType) -> pa.DataType:
-    """Return a type that GDAL supports. GDAL writes times of named zones in UTC but without the offset from UTC."""
+    """Return a type that GDAL supports. Timestamps in named zones become UTC, because GDAL omits their UTC offset."""
     if pa.types.is_string_view(type) or pa.types.is_binary_view(type):
         return pa.large_string() if pa.types.is_string_view(type) else pa.large_binary()
     if pa.types.is_timestamp(type) and type.tz is not None and not _FIXED_ZONE.fullmatch(type.tz):
@@ -252,13 +252,13 @@ def _storable_batches(
 def _storable_batch(
     batch: pa.RecordBatch, schema: pa.Schema, geometry: str, top_code: float, driver: str
 ) -> pa.RecordBatch:
-    """Convert a batch to types that GDAL supports, and geometries to those that the format can store.
+    """Convert a batch to types that GDAL supports, and its geometries to types that the format supports.
 
     Raises UnsupportedError if GDAL would drop Z or M, that is, for geometries with WKB codes above ``top_code``.
     """
     if top_code < math.inf and any(code > top_code for code in _type_codes([batch], geometry)):
         raise UnsupportedError(
-            "FlatGeobuf stores Z only if all geometries have one type, and no M; write a GeoPackage", feature="GDAL"
+            "FlatGeobuf does not support M, or Z for mixed geometry types; write a GeoPackage", feature="GDAL"
         )
     columns = []
     for column, own, field in zip(batch.columns, batch.schema, schema, strict=True):
@@ -272,8 +272,8 @@ def _storable_batch(
             column = to_json(from_arrow(column, nulls="null"))
         elif any(test(own.type) for test in _LISTS) and pa.compute.list_flatten(column).null_count:
             raise UnsupportedError(
-                "GDAL writes null elements of lists as 0 or empty text; remove them, or convert the column with "
-                "pqext.variant.from_arrow to write it as JSON text",
+                "GDAL would write nulls in lists as 0 or empty text; remove the nulls, or write the column as JSON "
+                "by converting it with pqext.variant.from_arrow",
                 feature="GDAL", column=own.name,
             )
         elif isinstance(column, pa.ExtensionArray):
@@ -289,7 +289,7 @@ def _type_codes(batches: list[pa.RecordBatch], geometry: str) -> set[int]:
 
 
 def _geometry_type(driver: str, first_batches: list[pa.RecordBatch], geometry: str) -> str:
-    """Return the geometry type of the layer: the type of the first rows if the format requires one, otherwise any."""
+    """Return the geometry type of the layer: the type of the first rows if the format requires a single type."""
     codes = _type_codes(first_batches, geometry) if driver in _TYPED_DRIVERS else set()
     if not codes or (driver == "FlatGeobuf" and (len(codes) > 1 or not 1000 <= max(codes) < 2000)):
         return "Unknown"
@@ -298,7 +298,7 @@ def _geometry_type(driver: str, first_batches: list[pa.RecordBatch], geometry: s
 
 
 def _crs_text(type: GeospatialType) -> str | None:
-    """Return the CRS as text that GDAL can parse; None if it is unknown."""
+    """Return the CRS as WKT for GDAL; None if the CRS is unknown."""
     try:
         return str(crs_.parse(type.crs).to_wkt())
     except GeometryError:

@@ -1,4 +1,4 @@
-"""Compare other readers with pqext: the values that they read, and the row groups that they need for queries."""
+"""Compare other readers with pqext: the values they return, and the row groups they read for queries."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def duckdb_count(path: Path, columns: Columns, box: Box | None, lower_limit: tup
 
 
 def _has_expected_count(count: Callable[[], int], expected: int) -> bool:
-    """Return whether ``count`` returns ``expected``. Return False if it raises, as readers do on overwritten pages."""
+    """Return whether ``count()`` is ``expected``. False if it raises an error, as readers do on overwritten pages."""
     try:
         return count() == expected
     except Exception:  # engines raise various errors on invalid pages
@@ -302,7 +302,7 @@ def _query_pruned_copies(reader: Reader, file: File, questions: list[tuple[DemoQ
 
 
 def _describe_needs(sufficient_counts: dict[str, int], extra_counts: dict[str, int], total: int) -> str:
-    """List the queries that a reader answers from only the row groups that pqext reads.
+    """List the queries that a reader can answer by reading only the row groups that pqext reads.
 
     Both mappings contain the number of row groups that pqext reads for each query, by the query's title.
     """

@@ -171,7 +171,7 @@ def _write(spark: SparkSession, job: Job, listener: Listener) -> tuple[Source, l
 
 
 def _delete_earlier_files(folder: Path) -> None:
-    """Delete only the files in ``folder`` that an earlier run of the job wrote with another schema."""
+    """Delete the files in ``folder`` that an earlier run of the job wrote with another schema. Other files remain."""
     written = [*folder.glob("part-*.parquet"), folder / "_SUCCESS"] if (folder / "_SUCCESS").is_file() else []
     for path in written:
         path.unlink()
@@ -337,7 +337,7 @@ def _describe_file_sizes(file: FilePicture) -> str:
 
 
 def to_pqext_error(error: Exception) -> Exception:
-    """Return the pqext error that a Spark worker raised, or a RuntimeError with the last reason in Spark's text."""
+    """Return the pqext error that a Spark worker raised, or a RuntimeError with the last cause in Spark's message."""
     text = str(error)
     for name, message in _RAISED.findall(text):
         kind = getattr(errors, name, None)

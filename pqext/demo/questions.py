@@ -1,4 +1,4 @@
-"""Queries of the demo: by a box, by a number in the VARIANT, and by both. The defaults are derived from the data."""
+"""Queries of the demo: by a box, by a number in the VARIANT, and by both. Defaults are derived from the data."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def measure_reading(folder: Path, file: FilePicture, question: DemoQuery, metric
 
 
 def central_box(x: np.ndarray, y: np.ndarray) -> Box | None:
-    """Return a box around the point in the middle of the file that spans a tenth of the points in each dimension.
+    """Return a box around the middle point of the file that contains a tenth of the points in each dimension.
 
     ``x`` and ``y`` are the coordinates in file order; values that are not finite are ignored. Return None if there are
     no points.
@@ -223,7 +223,7 @@ def _is_number(leaf: SchemaNode) -> bool:
 
 
 def choose_threshold(path: Path, column: str, excluded_fields: tuple[str, ...]) -> Threshold | None:
-    """Return the path of the most frequent number, and the minimum of the two percent greatest values at this path.
+    """Choose the path with the most numbers, and the threshold that the greatest 2 % of these numbers reach.
 
     ``excluded_fields`` are ignored paths, such as the coordinates. Return None if there are no other numbers.
     """

@@ -156,7 +156,7 @@ def check_schema(schema: str | None) -> None:
     if schema is None:
         return
     if schema.strip().lower() == "infer":
-        raise ValueError("a file with the inferred schema is always written: omit the schema")
+        raise ValueError("a file with the inferred schema is always written; omit the schema, or pass another schema")
     shredding_schema(schema)
 
 

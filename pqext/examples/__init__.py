@@ -6,5 +6,5 @@ from pathlib import Path
 
 
 def earthquakes() -> Path:
-    """The path of one week of USGS earthquakes, a GeoJSON FeatureCollection of 1,707 points with depth."""
+    """Return the path of a GeoJSON file with one week of USGS earthquakes, 1,707 points with depth."""
     return Path(__file__).with_name("earthquakes.json")

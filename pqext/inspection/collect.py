@@ -158,7 +158,7 @@ def _is_valid_jump_table(footer: bytes) -> bool:
 
 
 def describe(file: ParquetFile, max_chunks: int) -> Report:
-    """Describe an open file, with the statistics of its first ``max_chunks`` column chunks."""
+    """Describe an open file. Statistics are included for the first ``max_chunks`` column chunks."""
     return _build_report(file, list(file.schema.leaves), list(range(len(file.row_groups))), max_chunks)
 
 
@@ -170,7 +170,7 @@ def _select_nodes(schema: Schema, columns: Sequence[str] | None) -> list[SchemaN
         node = schema.find(column)
         if node is None:
             known = {name for leaf in schema.leaves for name in (leaf.path[0], leaf.dotted_path)}
-            raise ValueError(f"there is no column {column!r}{did_you_mean(column, sorted(known))}")
+            raise ValueError(f"unknown column {column!r}{did_you_mean(column, sorted(known))}")
         chosen.update((leaf.leaf_start, leaf) for leaf in node.leaves())
     return [chosen[index] for index in sorted(chosen)]
 
@@ -283,7 +283,7 @@ def _extensions(file: ParquetFile) -> Iterator[Extension]:
 
 
 def _known_entries(payload: bytes | None) -> tuple[tuple[str, int], ...]:
-    """Return the names and sizes of the known entries of an extension; empty if the extension is corrupt."""
+    """Return the names and sizes of the entries that pqext supports in an extension; empty if it is corrupt."""
     if payload is None:
         return ()
     try:

@@ -51,7 +51,7 @@ def build_page(layout: FileLayout) -> LayoutPage:
 
 
 def _file_name(facts: FileFacts) -> str:
-    """Return the file's name without its folder; "file in memory" if it has none."""
+    """Return the base name of the file; "file in memory" if the file has no path."""
     return "file in memory" if facts.path is None else os.path.basename(redact_uri(facts.path)) or facts.path
 
 
@@ -115,12 +115,12 @@ def _strips(layout: FileLayout) -> list[Strip]:
 
 
 def column_starts(parts: list[Part]) -> tuple[int, ...]:
-    """Return the offset of each part that belongs to a different column from the preceding part."""
+    """Return the offsets at which a part of a different column starts."""
     return tuple(part.offset for before, part in pairwise(parts) if part.column != before.column)
 
 
 def _end_rows(parts: list[Part], names: list[str]) -> tuple[tuple[str, ...], ...]:
-    """Return the table rows for the parts after the data. Consecutive indexes or filters of a row group share one row.
+    """Return table rows for the parts after the data. Adjacent indexes or filters of a row group share a table row.
 
     Only the ``MAX_ROWS`` largest rows of row groups are included.
     """
@@ -145,7 +145,7 @@ def _name_run(run: list[Part], names: list[str]) -> str:
 def _append_omitted_count(rows: Sequence[tuple[str, ...]], other_count: int, noun: str, width: int) -> tuple[
     tuple[str, ...], ...
 ]:
-    """Append a row with the number of omitted rows if rows were omitted."""
+    """Append a row that states the number of omitted rows, unless it is 0."""
     if other_count <= 0:
         return tuple(rows)
     return (*rows, (f"and {with_noun(other_count, f'other {noun}')}", *[""] * (width - 1)))
@@ -173,7 +173,7 @@ def _column_row(column: Column, parts: list[Part]) -> tuple[str, ...]:
 
 
 def _describe_chunk(column: Column, parts: list[Part]) -> Iterator[str]:
-    """Yield descriptions of a chunk: its parts with their sizes, and further facts from the footer."""
+    """Yield descriptions of a chunk: the sizes of its parts, and properties from the footer."""
     if column.encrypted:
         yield "encrypted"
     if column.file_path is not None:

@@ -1,4 +1,4 @@
-"""Layout of a file: offsets, page sizes, and suggestions to make the file smaller, with their trade-offs."""
+"""Layout of a file: offsets, page sizes, and suggestions that would reduce the file size, with trade-offs."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def _page_sizes(parts: tuple[Part, ...]) -> tuple[PageSizes, ...]:
 def suggest_savings(
     facts: FileFacts, parts: tuple[Part, ...], dictionary_values: Mapping[tuple[int, int], int]
 ) -> Iterator[str]:
-    """Yield a sentence for each possible saving, the most certain first.
+    """Yield a sentence for each possible saving, in descending order of certainty.
 
     ``dictionary_values`` contains the known numbers of values in dictionaries, by row group and column.
     """
@@ -170,7 +170,7 @@ def _codec_advice(columns: list[Column]) -> Iterator[str]:
 def _dictionary_advice(
     facts: FileFacts, parts: tuple[Part, ...], dictionary_values: Mapping[tuple[int, int], int]
 ) -> Iterator[str]:
-    """Yield advice on dictionaries of columns whose values would take fewer bytes without a dictionary.
+    """Yield advice on columns that would be smaller without dictionary encoding.
 
     All values of a column are assumed to have the same length.
     """
@@ -208,7 +208,7 @@ def _page_advice(parts: tuple[Part, ...]) -> Iterator[str]:
 def _row_group_advice(
     facts: FileFacts, columns: list[Column], parts: tuple[Part, ...], sums: Mapping[str, int]
 ) -> Iterator[str]:
-    """Yield advice on small row groups, if their metadata takes more than a fiftieth of the file."""
+    """Yield advice on small row groups if their metadata exceeds 2 % of the file."""
     groups = facts.row_groups
     stored = sum(group.compressed for group in groups)
     about = sums["column index"] + sums["offset index"]

@@ -22,7 +22,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column chunk as the footer describes it; sizes are in bytes, and offsets are within the file.
+    """Description of a column chunk from the footer. Sizes are in bytes, and offsets are relative to the file start.
 
     ``minimum`` and ``maximum`` are formatted in the column's logical type, and only set if the statistics are reliable.
     ``encrypted`` chunks with hidden metadata have no other values. ``file_path`` is the other file that stores the
@@ -58,7 +58,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """A row group; ``compressed`` and ``uncompressed`` are the totals of all its column chunks.
+    """A row group. ``compressed`` and ``uncompressed`` are the total sizes of its column chunks in bytes.
 
     ``columns`` lists the selected columns, or only the first of them. ``num_chunks`` is the number of selected columns.
     """
@@ -74,7 +74,7 @@ class RowGroup:
 
 @dataclass(frozen=True, slots=True)
 class Extension:
-    """Bytes in a field reserved for extensions.
+    """Content of a Thrift field that the format reserves for extensions.
 
     ``place`` is the path of the structure with the field, and ``beginning`` the first 16 bytes in hex. ``holds`` lists
     the known contents with their sizes.
@@ -164,7 +164,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class PageSizes:
-    """Number and total size of the data pages with at least ``least`` bytes and fewer than twice as many."""
+    """Number and total size of the data pages with ``least`` or more bytes, but less than ``2 * least``."""
 
     least: int
     count: int

@@ -48,7 +48,7 @@ _METADATA_BYTES = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """All parts of a file, in order and without gaps, with notes on parts that could not be identified.
+    """Parts of a file in order, which cover all its bytes, and notes on parts that could not be identified.
 
     ``dictionary_values`` is the number of values in large dictionaries, by row group and column.
     """
@@ -59,7 +59,7 @@ class Parts:
 
 
 class _Finder:
-    """Collector of the parts of a file. It inspects a limited number of pages and page headers."""
+    """Collector of the parts of a file, which inspects a limited number of pages and page headers."""
 
     def __init__(self, file: ParquetFile) -> None:
         self.file = file
@@ -135,7 +135,7 @@ class _Finder:
             self.add(kind, offset, size, chunk)
 
     def _pages_by_index(self, chunk: ColumnChunk, start: int, length: int) -> list[tuple[Kind, int, int]] | None:
-        """Return the pages of a chunk by its offset index; None without an index, or if it lists too many pages."""
+        """Return the pages in the offset index of a chunk; None if there is no index or it lists too many pages."""
         index = chunk.offset_index if self.room > 0 else None
         if index is None or not index.page_locations or len(index.page_locations) > self.room:
             return None
@@ -149,7 +149,7 @@ class _Finder:
         return pages
 
     def _pages_by_headers(self, chunk: ColumnChunk, start: int, length: int) -> list[tuple[Kind, int, int]] | None:
-        """Return the pages of a chunk by reading their headers; None if a header is corrupt or there are too many."""
+        """Return the pages of a chunk from their headers; None if a header is corrupt or there are too many pages."""
         pages: list[tuple[Kind, int, int]] = []
         at, stop = start, start + length
         while at < stop:
@@ -193,7 +193,7 @@ class _Finder:
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     def _filter_bytes(self, offset: int) -> int | None:
-        """Return the size of a Bloom filter from its header, if the footer lacks the size; None if unreadable."""
+        """Return the size of a Bloom filter according to its header; None if the header cannot be read."""
         if not 0 <= offset < self.size:
             return 1  # reported as lying outside the file
         try:
@@ -204,7 +204,7 @@ class _Finder:
         return size + header.numBytes
 
     def add_footer(self) -> None:
-        """Add the fields of the footer, its extension, and the magic numbers and length around it."""
+        """Add the parts of the footer: its fields, extension, length and magic numbers."""
         footer = self.file.footer
         stop = footer.offset + footer.length
         self.add("frame", 0, min(len(MAGIC), self.size), name="magic number")
@@ -232,7 +232,7 @@ class _Finder:
 
 
 def find_parts(file: ParquetFile) -> Parts:
-    """Locate the parts of ``file`` by its footer and offset indexes, or by page headers without an offset index.
+    """Locate the parts of ``file``, using the footer and offset indexes, or page headers if there is no offset index.
 
     At most ``MAX_CHUNKS`` chunks are inspected. Corruption is recorded in the notes, and its bytes are reported as
     ``other``.
@@ -260,7 +260,7 @@ def find_parts(file: ParquetFile) -> Parts:
 
 
 def _split_metadata_copy(finder: _Finder, part: Part) -> Iterator[Part]:
-    """Yield the copy of a chunk's metadata that older writers store after its pages, if any, and the remaining part."""
+    """Split off the copy of a chunk's metadata that older writers store after the pages; yield the resulting parts."""
     chunk = finder.ends.get(part.offset)
     if part.kind != "other" or chunk is None:
         yield part
@@ -274,7 +274,7 @@ def _split_metadata_copy(finder: _Finder, part: Part) -> Iterator[Part]:
 
 
 def _metadata_bytes(body: Bytes, chunk: ColumnChunk, limits: Limits) -> int:
-    """Return the size of a copy of the metadata of ``chunk`` at the start of ``body``; 0 without a copy."""
+    """Return the size of the copy of chunk metadata at the start of ``body``; 0 if there is no copy."""
     path = chunk.metadata.path_in_schema
     with suppress(ParquetError):
         result, length = decode(ColumnMetaData, body, limits=limits)
@@ -288,7 +288,7 @@ def _metadata_bytes(body: Bytes, chunk: ColumnChunk, limits: Limits) -> int:
 
 
 def _identify_checkpoint(source: Source, part: Part) -> Part:
-    """Return the part, with kind ``checkpoint`` if it ends with the UUID of checkpoints."""
+    """Set the kind of a part to ``checkpoint`` if the part ends with the UUID of checkpoints."""
     ending = CHECKPOINT.bytes
     if part.kind != "other" or part.length <= len(ending):
         return part
@@ -297,7 +297,7 @@ def _identify_checkpoint(source: Source, part: Part) -> Part:
 
 
 def _fill_gaps(parts: list[Part], size: int) -> tuple[list[Part], int]:
-    """Return the parts in order with the bytes between them, and the number of overlapping parts that were omitted."""
+    """Sort the parts, add parts for the gaps, and omit overlapping parts. Return the parts and the number omitted."""
     whole: list[Part] = []
     at = shared = 0
     for part in sorted(parts, key=lambda part: (part.offset, -part.length)):

@@ -59,7 +59,7 @@ def _arguments(logical: LogicalType) -> list[str]:
 
 
 def format_bound(node: SchemaNode, value: Value | None) -> str | None:
-    """Format a bound of the leaf ``node`` by its type; None remains None. Bytes without a logical type become hex."""
+    """Format a bound of the leaf ``node``; return None for None. Bytes without a logical type become hexadecimal."""
     if value is None:
         return None
     kind = node.logical_name

@@ -28,7 +28,7 @@ _NEARBY = 0.02
 
 @dataclass(frozen=True, slots=True)
 class DrawnBox:
-    """A file, row group or page on the map. ``box`` is None if the file contains no box for it.
+    """A file, row group or page on the map. ``box`` is None if the file stores no bounding box for this item.
 
     ``row_group`` is None for a file. ``file`` is empty if the map shows a single file.
     """

@@ -1,4 +1,4 @@
-"""Outline of the land as a background for maps, in the CRS of the map. It is coarse: about 50 km."""
+"""Coarse outline of the land (about 50 km) as a background for maps, in the CRS of the map."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _EARTH = (6.3e6, 6.5e6)
 
 @cache
 def _world() -> Any:
-    """Return the outlines of the land of the world, in degrees."""
+    """Return the land of the world as polygons in degrees."""
     import shapely
 
     rings = json.loads(Path(__file__).with_name("land.json").read_text("utf-8"))["rings"]
@@ -71,7 +71,7 @@ def _central_meridian(crs: Any) -> float:
 def _geographic_bounds(
     bounds: tuple[float, float, float, float], crs: Any, origin: float
 ) -> tuple[float, float, float, float] | None:
-    """Convert an extent to longitudes, counted from the meridian ``origin``, and latitudes; None if it is too small."""
+    """Convert an extent to degrees, with longitudes relative to ``origin``; None if the extent is too small."""
     x, y = np.meshgrid(np.linspace(bounds[0], bounds[2], _SAMPLES), np.linspace(bounds[1], bounds[3], _SAMPLES))
     points = np.array(_transformer(crs).transform(x.ravel(), y.ravel(), direction="INVERSE"))
     points = points[:, np.isfinite(points).all(axis=0)]

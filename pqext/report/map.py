@@ -181,7 +181,7 @@ def _wrap_longitude(x: float, projection: Projection) -> float:
 
 
 def format_coordinate(value: float, step: float) -> str:
-    """Format a coordinate with thousands separators, and with the decimals that multiples of ``step`` need."""
+    """Format a coordinate with thousands separators, and with as many decimals as multiples of ``step`` have."""
     if not abs(value) < 1e15 or step <= 1e-9:
         return f"{value:.6g}"
     decimals = max(0, -math.floor(math.log10(step * 1.0001)))

@@ -51,7 +51,7 @@ class RowGroup:
 
 @dataclass(frozen=True, slots=True)
 class FilePicture:
-    """The layout of a file: ``columns`` are the dotted paths of its leaves, ``footer`` is the size of its footer.
+    """Layout of a file. ``columns`` contains the dotted paths of the leaves, ``footer`` is the footer size in bytes.
 
     ``schema`` is the shredding schema of its VARIANT column as DDL.
     """
@@ -72,7 +72,7 @@ class FilePicture:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Row groups of a file that a query read, and the number of bytes read from column chunks and the footer."""
+    """Amount of data that a query read from a file: row groups, and bytes of column chunks and footer."""
 
     file: str
     row_groups: frozenset[int]
@@ -97,7 +97,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Comparison of another reader with pqext on one file; ``agrees`` is None if the reader could not be run."""
+    """Result of comparing another reader with pqext on one file. ``agrees`` is None if the reader could not be run."""
 
     reader: str
     file: str

@@ -142,7 +142,7 @@ def _question_menu(report: DemoReport) -> Markup:
 
 
 def _radio(identity: str, name: str, is_checked: str | None) -> Markup:
-    """Build a radio button, which has no end tag, unlike the elements of :func:`tag`."""
+    """Build a radio button. In contrast to the elements of :func:`tag`, it has no end tag."""
     opening = tag("input", type="radio", name=name, id=identity, checked=is_checked)
     return Markup(opening.removesuffix("</input>"))
 
@@ -201,7 +201,7 @@ def _remarks(remarks: tuple[str, ...]) -> Markup:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A line of the diagram: a leaf column, or the total of the columns that are too small to be shown."""
+    """A line of the diagram: a leaf column, or the total of the columns that are not shown individually."""
 
     label: str
     sizes: tuple[int, ...]

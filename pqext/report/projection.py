@@ -26,7 +26,7 @@ class Projection:
 
     @classmethod
     def from_boxes(cls, boxes: Iterable[Box], crs: Any = None) -> Projection:
-        """Create a projection that shows all boxes, or the world if they span more than half of it.
+        """Create a projection whose extent contains all boxes; the world if they span more than 180 degrees.
 
         Longitudes may be centred on the antimeridian. The shape of the drawing is limited.
         """

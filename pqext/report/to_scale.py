@@ -42,7 +42,7 @@ SAID = {
 
 @dataclass(frozen=True, slots=True)
 class DrawnBytes:
-    """``length`` bytes at ``offset`` in a row group, or outside all of them if ``row_group`` is None."""
+    """A range of ``length`` bytes at ``offset``. ``row_group`` is None if the range is not in a row group."""
 
     kind: str
     offset: int
@@ -119,7 +119,7 @@ def render(page: LayoutPage) -> str:
 
 
 def merge_narrow_parts(parts: Sequence[DrawnBytes], scale: float) -> Iterator[tuple[int, int, dict[str, int]]]:
-    """Yield offset, length and bytes by type of each cell. Parts too narrow to be visible share a cell."""
+    """Merge parts into cells, and yield offset, length and bytes by type of each cell. Narrow parts share a cell."""
     bytes_of: dict[str, int] = {}
     start = stop = 0
     for part in parts:

@@ -27,7 +27,7 @@ from pqext.core.schema.shape import LeafShape
 
 @dataclass(frozen=True, slots=True)
 class ColumnSummary:
-    """Summary of one leaf over some rows. Unknown facts are None.
+    """Summary of one leaf in a range of rows. Unknown properties are None.
 
     ``num_values`` counts entries, including nulls and empty lists. ``minimum`` and ``maximum`` bound every value except
     nulls and NaN, in the representation used for comparisons (:data:`pqext.core.format.predicate.Value`); a float bound
@@ -58,7 +58,7 @@ UNKNOWN = ColumnSummary(None, None, None, tight=False)
 
 
 def merge_summaries(parts: Iterable[ColumnSummary]) -> ColumnSummary:
-    """Merge the summaries of several runs of rows. A value that is unknown for one run is unknown in the result."""
+    """Merge the summaries of several runs of rows. A property that is unknown for any run becomes unknown."""
     parts = list(parts)
     filled = [part for part in parts if not part.is_void]
     low, high = _extreme([part.minimum for part in filled], min), _extreme([part.maximum for part in filled], max)
@@ -106,7 +106,7 @@ def _summarize_chunk(file: ParquetFile, group: RowGroup, leaf: SchemaNode) -> Co
 
 
 def summarize_data(file: ParquetFile, leaf: LeafShape, budget: Budget) -> ColumnSummary:
-    """Summarise the values of a leaf, read one run of rows at a time. Counts are exact and bounds are tight.
+    """Read a leaf in runs of rows and summarise its values. Counts are exact and bounds are tight.
 
     ``budget`` bounds the decoded bytes of all leaves together. Raises ``CorruptFileError`` with the column for corrupt
     pages, ``EncryptionError`` for a column whose key is missing and ``LimitError`` for pages that exceed the limits of
@@ -140,18 +140,18 @@ def _locate_error(error: Exception, file: ParquetFile, leaf: SchemaNode, group: 
 
 
 def get_chunk(file: ParquetFile, group: RowGroup, leaf: SchemaNode) -> ColumnChunk:
-    """Return the column chunk of a leaf. Raises ``UnsupportedError`` if a summary file places it in another file."""
+    """Return the column chunk of a leaf. Raises ``UnsupportedError`` if the chunk is stored in another file."""
     chunk = group.chunk(leaf)
     if chunk.file_path and chunk.file_path != file.source.summary_name:
         raise UnsupportedError(
-            f"the column is in another file, {chunk.file_path!r}: metrics describe one data file; pass that file",
+            f"the data of this column is in another file, {chunk.file_path!r}; pass that file instead",
             feature="metrics of summary files", path=file.path, column=leaf.dotted_path,
         )
     return chunk
 
 
 def has_key(chunk: ColumnChunk) -> bool:
-    """Return whether the pages of the chunk can be decrypted, or are not encrypted."""
+    """Return whether the pages of the chunk can be read: they are not encrypted, or the key is available."""
     try:
         _ = chunk.is_encrypted and chunk.decryptor
     except MissingKeyError:

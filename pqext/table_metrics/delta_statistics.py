@@ -38,7 +38,7 @@ Nested = dict[str, Any]
 
 
 def json_value(leaf: LeafType, value: Value, *, upper: bool) -> Any:
-    """Convert a bound to JSON, with decimals as ``Decimal``. Returns None if Delta has no bound for it.
+    """Convert a bound to a JSON value, or to ``Decimal`` for decimals. Return None if Delta does not support the bound.
 
     ``value`` is in the representation used for comparisons. Strings are truncated to 32 code points, times to
     milliseconds, both outward. There are no bounds for binary, for types that Delta does not support (times of day,
@@ -97,7 +97,7 @@ def dumps(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DeltaStatistics:
-    """Statistics of one data file. Columns are nested like structs and omitted if they have no statistics.
+    """Statistics of one data file. Struct fields are nested mappings. Columns without statistics are omitted.
 
     Args:
         num_records: Number of rows.
@@ -116,21 +116,21 @@ class DeltaStatistics:
     size: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the statistics under their names in the protocol; decimals are ``Decimal``."""
+        """Return the statistics as a dictionary with the names of the Delta protocol. Decimals are ``Decimal``."""
         return {
             "numRecords": self.num_records, "minValues": self.min_values, "maxValues": self.max_values,
             "nullCount": self.null_count, "tightBounds": self.tight_bounds,
         }  # fmt: skip
 
     def to_json(self) -> str:
-        """Return the JSON text of the field ``stats`` of an ``add`` action. Decimals retain all their digits."""
+        """Return JSON text for the field ``stats`` of an ``add`` action. Decimals retain all their digits."""
         return dumps(self.to_dict())
 
     def add_action(
         self, path: str, modification_time: int, *, partition_values: Mapping[str, str | None] | None = None,
         data_change: bool = True,
     ) -> dict[str, Any]:
-        """Build the ``add`` action of the log for a file.
+        """Build the ``add`` action that adds the file to the Delta log.
 
         Args:
             path: URI of the file relative to the table.
@@ -214,7 +214,7 @@ def delta(
 
 @dataclass(slots=True)
 class _Statistics:
-    """Nested statistics, filled one top-level column at a time."""
+    """Builder of nested statistics, which adds one top-level column at a time."""
 
     columns: FileColumns
     minimum: Nested = field(default_factory=dict)

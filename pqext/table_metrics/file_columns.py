@@ -1,4 +1,4 @@
-"""Open a data file and summarise its columns, from the footer or from the data, for every table format.
+"""Open a data file and summarise its columns, from the footer or from the data. All table formats use this module.
 
 The file is opened with its Parquet schema only, without metadata of Arrow, Spark or GeoParquet.
 """
@@ -27,7 +27,7 @@ def open_file(
     source: Any, limits: Limits | None, decryption: FileDecryption | None, filesystem: Any,
     storage_options: Mapping[str, Any] | None,
 ) -> ParquetFile:
-    """Open the file. A column is binary, not a geometry, if only GeoParquet metadata describes it as a geometry.
+    """Open a data file. GeoParquet metadata is ignored: only Parquet types define geometry columns.
 
     Raises ``CorruptFileError`` if rows are missing, and the errors of :func:`pqext.open`.
     """
@@ -56,7 +56,7 @@ class FileColumns:
 
     @cached_property
     def _budget(self) -> Budget:
-        """The budget of all values that are read."""
+        """Memory budget for all values that are read."""
         return self.file.budget()
 
     def summary(self, leaf: SchemaNode) -> ColumnSummary:
@@ -72,9 +72,9 @@ class FileColumns:
         return geo_bounds.merge_footer_boxes(self.file, leaf)
 
     def paths(self, group: SchemaNode) -> list[PathBounds]:
-        """Return the bounds of the paths of a VARIANT group.
+        """Return the bounds of each path in a VARIANT group.
 
-        The data adds paths that are unshredded, or shredded with a different type.
+        If data is read, paths are included that are not shredded, or shredded with a different type.
         """
         bounds = variant_bounds.path_bounds(variant_bounds.find_typed_paths(group), self.summary)
         if self._reads_data(list(group.leaves())):

@@ -85,7 +85,7 @@ def _find_range(box: BoundingBox, name: str) -> tuple[float, float] | None:
 
 
 def compute_data_box(file: ParquetFile, leaf: LeafShape, budget: Budget) -> BoundingBox | None:
-    """Return the box of all geometries, including edges that are not planar; None without a valid box.
+    """Compute the box of all geometries, including the curvature of non-planar edges; None if no box is valid.
 
     Raises ``GeometryError`` with file, column and row for invalid WKB.
     """
@@ -133,7 +133,7 @@ def _merge_ranges(parts: Sequence[_Ranges]) -> _Ranges:
 
 
 def _planar_box(parts: Sequence[_Ranges]) -> BoundingBox | None:
-    """Return the planar box of the ranges; None without X or Y. Z or M is omitted if its range is not valid."""
+    """Return the planar box of the ranges; None if X or Y has no range. Invalid ranges of Z and M are omitted."""
     xmin, xmax, ymin, ymax, *others = _merge_ranges(parts)
     if xmin is None or xmax is None or ymin is None or ymax is None:
         return None

@@ -55,7 +55,7 @@ class TableField:
 
 @dataclass(slots=True)
 class _Field:
-    """Field of the file in Iceberg's terms, with its id once it is assigned."""
+    """Field of the file as Iceberg models it. ``id`` is None until an id is assigned."""
 
     name: str
     shape: Shape
@@ -64,7 +64,7 @@ class _Field:
 
 
 def table_fields(file: ParquetFile, schema: Any = None) -> list[TableField]:
-    """Return the primitive and variant columns of ``file`` by ascending id; with ``schema``, only columns of the table.
+    """Return the primitive and variant columns of ``file``, or only columns in ``schema``, in ascending order of id.
 
     ``schema`` is a pyiceberg ``Schema`` or its JSON. Raises ``TypeError`` and ``ValueError`` for other values, and
     ``CorruptFileError`` if two columns of the file have the same id.
@@ -144,7 +144,7 @@ def _assign_ids(fields: Sequence[_Field], members: Sequence[Mapping[str, Any]]) 
 
 
 def _nested_fields(type: Any) -> list[Mapping[str, Any]]:
-    """Return the fields of a nested type, with their ids, names and types."""
+    """Return the fields of a nested Iceberg type as mappings with id, name and type."""
     if not isinstance(type, Mapping):
         return []
     if type["type"] == "struct":
@@ -192,7 +192,7 @@ def _parse_schema(schema: Any) -> Mapping[str, Any]:
             raise ValueError(f"the schema of a table must have type struct, not {schema['type']!r}")
         list(_iter_types(schema, 0))
     except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"the schema is not the JSON of an Iceberg schema: {error!r}") from None
+        raise ValueError(f"the JSON is not an Iceberg schema: {error!r}") from None
     return schema
 
 
@@ -232,7 +232,7 @@ class IcebergMetrics:
     types: Mapping[int, str | None]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the metrics as JSON-compatible dictionaries and lists: bounds in hex, field ids as strings."""
+        """Return the metrics as JSON-compatible dictionaries and lists, with hexadecimal bounds and string ids."""
         result: dict[str, Any] = {"record_count": self.record_count, "file_size_in_bytes": self.file_size_in_bytes}
         for name in ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts"):
             result[name] = {str(id): number for id, number in getattr(self, name).items()}
@@ -353,7 +353,7 @@ def iceberg(
 
 @dataclass(slots=True)
 class _MetricMaps:
-    """Maps of metrics, filled one column at a time."""
+    """Builder of the maps of metrics, which adds one column at a time."""
 
     columns: FileColumns
     sizes: dict[int, int] = field(default_factory=dict)
@@ -412,7 +412,7 @@ def _put(target: dict[int, _T], id: int, value: _T | None) -> None:
 
 
 def split_offsets(file: ParquetFile) -> tuple[int, ...]:
-    """Return the ascending offsets of the row groups with rows; empty if an offset is missing, invalid or repeated."""
+    """Return the offsets of the non-empty row groups in ascending order; empty if any offset is missing or invalid."""
     offsets: set[int] = set()
     groups = [group for group in file.row_groups if group.num_rows and file.schema.leaves]
     for group in groups:

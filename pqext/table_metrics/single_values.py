@@ -18,7 +18,7 @@ from pqext.core.schema.types.logical import LeafType
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """Metrics of a column: none, only counts, or also bounds, with strings and binary truncated to ``length``."""
+    """Metrics mode of a column: none, counts, or counts and bounds with strings and binary truncated to ``length``."""
 
     kind: Literal["none", "counts", "bounds"]
     length: int | None = None
@@ -83,7 +83,7 @@ _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 
 
 def can_promote(stored_type: str, table_type: str) -> bool:
-    """Return whether a column with the table type ``table_type`` can be read from values of type ``stored_type``."""
+    """Return whether Iceberg can promote values of type ``stored_type`` to the type ``table_type`` of the table."""
     if stored_type == table_type or (stored_type, table_type) in _PROMOTIONS:
         return True
     narrow, wide = _DECIMAL.fullmatch(stored_type), _DECIMAL.fullmatch(table_type)
@@ -120,7 +120,7 @@ def serialize(table_type: str, value: Value, mode: Mode, *, upper: bool) -> byte
 
 
 def widen_uuid_bounds(low: bytes, high: bytes) -> tuple[bytes, bytes] | None:
-    """Widen UUID bounds so that they are valid in unsigned byte order and in the order of two signed 64-bit integers.
+    """Widen UUID bounds to be valid both for unsigned bytes and for pairs of signed 64-bit integers.
 
     Readers use one order or the other. The first eight bytes are moved outward by one, so the last eight are
     irrelevant. Return None if that is not possible, or if the first bit of the bounds differs, as the orders then

@@ -1,4 +1,4 @@
-"""Bounds of the fields of a variant column by normalised path, as stored by Iceberg and Delta.
+"""Bounds of the fields of a VARIANT column by normalised path, in the format of Iceberg and Delta.
 
 The lower or upper bounds are stored as a variant: an object whose keys are normalised JSON paths (RFC 9535: ``$``,
 ``$['a']['b']``) and whose values are primitives. Paths select object members only, so elements of arrays have no
@@ -57,7 +57,7 @@ UNTRUNCATED = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class TypedPath:
-    """Shredded path: the leaf of its typed values, and the leaf of values of other types."""
+    """Shredded path with two leaves: the leaf for values of the shredded type, and the leaf for other values."""
 
     path: tuple[str, ...]
     typed: SchemaNode
@@ -87,7 +87,7 @@ def _iter_typed_paths(node: SchemaNode, path: tuple[str, ...]) -> Iterator[Typed
 
 @dataclass(frozen=True, slots=True)
 class PathBounds:
-    """Bounds of a path, as data of one primitive type (:func:`pqext.variant.encoding.decode_primitive`)."""
+    """Bounds of a path, encoded as one primitive type (see :func:`pqext.variant.encoding.decode_primitive`)."""
 
     path: tuple[str, ...]
     type: PrimitiveType
@@ -145,7 +145,7 @@ def path_bounds(
 
 
 def has_only_nulls(residual: ColumnSummary) -> bool:
-    """Return whether a ``value`` column contains only nulls and variant nulls."""
+    """Return whether a ``value`` column contains only SQL nulls and VARIANT nulls."""
     return residual.all_null or residual.maximum == VARIANT_NULL
 
 
@@ -234,7 +234,7 @@ def variant_bound(bound: bytes | str) -> Variant:
 
 
 def compute_path_bounds(file: ParquetFile, node: SchemaNode, budget: Budget) -> list[PathBounds]:
-    """Return the bounds of the paths whose values all have the type of the first rows, or are null.
+    """Return the bounds of each path whose non-null values all have the same type as in the first rows.
 
     Raises ``VariantError`` with file and column for invalid values.
     """

@@ -1,4 +1,4 @@
-"""Select the column chunks to decode for checks: every byte range once, within a budget of values."""
+"""Select the column chunks that checks decode: each byte range only once, and within a budget of values."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ChunkSelection:
         self._dense: dict[tuple[int, int], bool] = {}
 
     def includes(self, group: RowGroup, shape: Shape) -> bool:
-        """Return whether the chunks of ``group`` at or below ``shape`` are decoded, and count the chunks as steps."""
+        """Return whether to decode the chunks of ``group`` at or below ``shape``. Each chunk counts as a step."""
         leaves = list(shape.leaves())
         self._steps.advance(len(leaves))
         return all(self._includes_chunk(group, leaf.node.leaf_start, leaf.node.dotted_path) for leaf in leaves)
@@ -52,7 +52,7 @@ class ChunkSelection:
         return included
 
     def _charge_budget(self, group: RowGroup, leaf: int) -> bool:
-        """Charge the budget for a chunk that states many values in few bytes. Return whether it fits the budget."""
+        """Charge the budget for a chunk with many values in few bytes. Return False if the budget is exceeded."""
         with suppress(CorruptFileError, UnsupportedError, IndexError):  # reported by the checks
             about = group.metadata.columns[leaf].meta_data
             if about is not None:
@@ -65,7 +65,7 @@ class ChunkSelection:
 
 
 def _report_overlaps(file: ParquetFile, offsets: ChunkRanges, findings: Findings) -> None:
-    """Report column chunks that share bytes. Row groups that share all their bytes are reported only once in total."""
+    """Report column chunks that share bytes. Row groups with identical byte ranges are reported as one fault."""
     names = [leaf.dotted_path for leaf in file.schema.leaves]
     for (group, leaf), (other_group, other) in offsets.iter_overlaps():
         if max(leaf, other) < len(names):

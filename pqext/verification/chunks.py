@@ -1,4 +1,4 @@
-"""Check column chunks: their pages, and their statistics, page index and Bloom filter against the values."""
+"""Check column chunks: compare pages, statistics, page indexes and Bloom filters with the values."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class _ChunkCheck:
         return [PageExtent(starts[i], ends[i] - starts[i], *counts) for i, counts in data] if sound else None
 
     def _check_plain_size(self, chunk: ColumnChunk, raw: pages.RawPage) -> None:
-        """Report a PLAIN page that has bytes after its values, if the column has no definition levels in the schema.
+        """Report a PLAIN page with bytes after its values. Only columns without definition levels are checked.
 
         A corrupt repetition type in the schema can cause this, because it determines whether pages have levels.
         """
@@ -221,7 +221,7 @@ class _ChunkCheck:
     def _iter_runs(
         self, chunk: ColumnChunk, order: BoundOrder, indexed_pages: IndexedPages | None, counts: PageCounts | None
     ) -> Iterator[tuple[RunSummary, metadata_checks.Sizes]]:
-        """Yield a summary of the rows of each page if an index lists the pages, otherwise of each run of rows."""
+        """Yield a summary and sizes for each page if an index lists the pages, otherwise for each run of rows."""
         row = self._first_row
         row_counts = None if indexed_pages is None else indexed_pages.row_counts
         for column in iter_runs(self._file, self._group, self._leaf, chunk, row_counts):
@@ -233,7 +233,7 @@ class _ChunkCheck:
             yield summarise_run(column, order), metadata_checks.measure_sizes(column, self._leaf)
 
     def _check_json(self, column: LeafColumn, row: int) -> None:
-        """Report the values of a JSON column that are not JSON. Values in lists are reported without a row."""
+        """Report values of a JSON column that are not valid JSON. The row is omitted for values in lists."""
         invalid, message = find_invalid_json(column.array), "a value is not a JSON document"
         listed = invalid[: max(self._findings.capacity, 0)].tolist()
         for index in listed:
@@ -295,7 +295,7 @@ class _ChunkCheck:
 
 
 def _choose_extreme(choose: Callable[[Sequence[Any]], Any], values: Sequence[Value | None]) -> Value | None:
-    """Return the minimum or maximum of the runs' extremes, ignoring NaN."""
+    """Return the minimum or maximum of ``values``, ignoring None and NaN; None if no value remains."""
     known = [value for value in values if value is not None and value == value]
     return choose(known) if known else None
 
@@ -317,7 +317,7 @@ def _has_outlier(run: RunSummary, bounds: Bounds) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PageExtent:
-    """Data page according to its header: offset in the file, stored size including the header, and entries.
+    """Facts about a data page from its header: offset in the file, stored size with the header, number of entries.
 
     V2 headers also state rows and nulls. ``nulls`` is -1 if parquet-java wrote no statistics.
     """
@@ -343,7 +343,7 @@ class PageCounts:
         self._at = 0
 
     def add(self, column: LeafColumn) -> None:
-        """Count the next run."""
+        """Count the rows and nulls of the next run of rows."""
         begin, stop = self._at, self._at + column.entries
         self._at = stop
         first, last = np.searchsorted(self._ends, [begin, stop - 1], "right")
@@ -363,7 +363,7 @@ class PageCounts:
             self._nulls[which] += np.add.reduceat(nulls, starts, dtype=np.int64)
 
     def iter_contradictions(self) -> Iterator[tuple[PageExtent, str]]:
-        """Yield each page whose rows or nulls differ from its header, with a message."""
+        """Yield each page with a count of rows or nulls that differs from the page header, and a message."""
         for page, rows, nulls in zip(self._pages, self._rows.tolist(), self._nulls.tolist(), strict=True):
             if page.rows is not None and page.rows != rows:
                 yield page, f"a page contains {rows} rows, its header states {page.rows}"
@@ -399,7 +399,7 @@ def _find_faults(texts: pa.Array) -> Iterator[int]:
 
 
 def _is_json(text: str | bytes) -> bool:
-    """Return whether a text is JSON. Unlike in variants, numbers may have any size."""
+    """Return whether a text is JSON. In contrast to VARIANT, numbers have no size limit."""
     try:
         json.loads(text, parse_constant=_reject_constant, parse_float=str, parse_int=str)
     except RecursionError:

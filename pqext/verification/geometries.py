@@ -1,4 +1,4 @@
-"""Check GEOMETRY and GEOGRAPHY columns: every value, and bounding boxes and type codes against the values."""
+"""Check GEOMETRY and GEOGRAPHY columns: validate each value, and compare boxes and type codes with the values."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def check(file: ParquetFile, tops: Sequence[Shape], selection: ChunkSelection, f
 
 
 def _check_type(file: ParquetFile, leaf: LeafShape, findings: Findings) -> GeospatialType | None:
-    """Return the geospatial type of a column; None if it is invalid. Faults of the type are reported."""
+    """Report faults of a column's geospatial type. Return the type, or None if it is invalid."""
     column, logical = leaf.node.dotted_path, leaf.node.logical_type
     assert logical is not None
     if leaf.node.physical_type != Type.BYTE_ARRAY:
@@ -115,7 +115,7 @@ class _ChunkCheck:
         self._codes: set[int] = set()
 
     def run(self) -> set[int] | None:
-        """Report the chunk's faults, and return the type codes of its values; None if some values cannot be read."""
+        """Report the chunk's faults, and return the type codes of its values; None if any value cannot be read."""
         column, index = self._leaf.node.dotted_path, self._group.index
         try:
             chunk = self._group.chunk(self._leaf.node)
@@ -161,7 +161,7 @@ class _ChunkCheck:
             self._report_fault(rule, "the column index has minima and maxima, but geometries have no order")
 
     def _check_box(self, declared_box: GeospatialStatistics | None) -> BoundingBox | None:
-        """Return the declared bounding box of the chunk; None if it is missing or invalid. Reports an invalid box."""
+        """Return the declared bounding box of the chunk; None if it is missing or invalid. Invalid boxes are faults."""
         if declared_box is None or declared_box.bbox is None:
             return None
         box = BoundingBox.from_metadata(declared_box.bbox)
@@ -176,14 +176,14 @@ class _ChunkCheck:
         return None
 
     def _geoparquet_boxes(self) -> list[_StatedBox]:
-        """Return a list of the column's box in the GeoParquet metadata. The list is empty without a valid box."""
+        """Return the box of the column in the GeoParquet metadata as a list; empty if there is no valid box."""
         box = self._column_box
         if box is None or not box.usable or (box.wraps and not self._type.geographic):
             return []
         return [("geoparquet.bbox", "the box in the GeoParquet metadata", box)]
 
     def _read_page_index(self, chunk: ColumnChunk) -> IndexedPages | None:
-        """Return the pages of a valid page index; None otherwise. The check of chunks reports an invalid index."""
+        """Return the pages in the page index; None if it is invalid, which the check of chunks reports."""
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")

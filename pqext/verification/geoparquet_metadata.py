@@ -1,4 +1,4 @@
-"""Compare GeoParquet metadata with the file: columns, types of geometries, boxes, coverings, CRS and edges."""
+"""Compare GeoParquet metadata with the file: columns, geometry types, boxes, coverings, CRS and edges."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def check(
     file: ParquetFile, text: str, tops: Mapping[str, Shape], codes: Mapping[str, set[int] | None],
     selection: ChunkSelection, findings: Findings,
 ) -> None:  # fmt: skip
-    """Check the GeoParquet metadata ``text`` of the top-level columns ``tops``, by name.
+    """Check the GeoParquet metadata ``text`` for the top-level columns ``tops``, a mapping by column name.
 
     ``codes`` contains the type codes of the values of each WKB column, or None if some values could not be read.
     """
@@ -98,7 +98,7 @@ class _ColumnCheck:
         self._findings.add(Fault(rule, message, row_group, row, self._name))
 
     def _check_type(self, type: GeospatialType) -> None:
-        """Report a CRS or edges that differ from the type, and a CRS that some readers treat as OGC:CRS84."""
+        """Report a CRS or edges that contradict ``type``, and a CRS that other readers would interpret as OGC:CRS84."""
         node = self._node
         stated = node.declared_type if node.is_adopted else node.logical_type
         if stated is None or not node.is_leaf or self._about.get("encoding") != "WKB":
@@ -125,7 +125,7 @@ class _ColumnCheck:
             )
 
     def _check_types(self, codes: set[int] | None) -> None:
-        """Report types that are missing from the metadata, and types in the metadata that no geometry has."""
+        """Report geometry types that the metadata lacks, and types in the metadata without any geometry."""
         listed = self._about.get("geometry_types")
         if not isinstance(listed, list) or not listed or codes is None:
             return
@@ -143,7 +143,7 @@ class _ColumnCheck:
             self._report_fault(_TYPES, f"the metadata lists {', '.join(sorted(absent))}, which no geometry is")
 
     def _check_covering(self) -> list[tuple[str, ...]]:
-        """Return the paths of the columns with the bounds of the covering. Report an invalid covering.
+        """Return the paths of the columns that contain the covering's bounds. An invalid covering is a fault.
 
         The list is empty if the metadata has no covering or an invalid covering.
         """
@@ -166,7 +166,7 @@ class _ColumnCheck:
         return paths
 
     def _check_rows(self, type: GeospatialType, paths: list[tuple[str, ...]]) -> set[int] | None:
-        """Check the covering box, the column's box and the orientation of each row.
+        """Check each row: the covering box, the box of the column and the orientation of rings.
 
         Return the type codes of all rows; None if some rows are not read.
         """
@@ -242,7 +242,7 @@ class _ColumnCheck:
 
 
 def _covering_bounds(batch: pa.RecordBatch, path: tuple[str, ...], side: int) -> _Numbers:
-    """Return the bound of each row's covering box at ``path``, NaN if it is null. ``side`` is 1 for upper bounds.
+    """Return the bounds in the covering column at ``path``, NaN for nulls. ``side`` is 1 for upper bounds, otherwise 0.
 
     FLOAT bounds are moved outward by one ulp, because some writers round to the nearest float.
     """

@@ -1,4 +1,4 @@
-"""Compare metadata about pages, levels and sizes with the pages, and the two footers of a file with each other."""
+"""Compare metadata with the pages: encodings, levels and sizes. Compare the two footers of a file."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def check_encodings(chunk: ColumnMetaData, tally: EncodingTally) -> Faults:
 
 
 def check_size(chunk: ColumnMetaData, stored_size: int, tally: EncodingTally) -> Faults:
-    """Yield a fault if the declared uncompressed size differs from the pages, whose stored size is ``stored_size``."""
+    """Yield a fault if the declared uncompressed size differs from the size of the pages."""
     if chunk.total_uncompressed_size != stored_size + tally.gained:
         pages_size = stored_size + tally.gained
         message = f"total_uncompressed_size is {chunk.total_uncompressed_size}, the pages have {pages_size}"
@@ -94,7 +94,7 @@ def check_size(chunk: ColumnMetaData, stored_size: int, tally: EncodingTally) ->
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Number of values at each level, starting at 0, and the bytes of BYTE_ARRAY values if known."""
+    """Number of values at each level, starting at level 0, and the bytes of BYTE_ARRAY values; None if unknown."""
 
     repetition: tuple[int, ...]
     definition: tuple[int, ...]
@@ -171,7 +171,7 @@ def check_page_levels(columns: ColumnIndex | None, offsets: OffsetIndex, parts: 
 def check_exactness(
     chunk: ColumnMetaData, order: BoundOrder, minimum: Value | None, maximum: Value | None
 ) -> Faults:
-    """Yield a fault for each bound that is marked as exact but equals no value. Other bounds may be wider."""
+    """Yield a fault for each bound that is marked as exact but wider than the extreme of the values."""
     stated = chunk.statistics
     if stated is None or not order.is_defined:
         return
@@ -187,7 +187,7 @@ def check_exactness(
 def describe_invalid_bounds(
     order: BoundOrder, minimum: bytes | None, maximum: bytes | None, *, allow_nan: bool = False
 ) -> str | None:
-    """Describe why a stored minimum and maximum cannot be bounds of any values; return None if they can.
+    """Describe why a stored minimum and maximum are not valid bounds; return None if they are valid.
 
     ``allow_nan`` is for chunks: readers must ignore the NaN that old writers stored in chunk statistics.
     """
@@ -243,7 +243,7 @@ def _drop_implausible(element: SchemaElement) -> SchemaElement:
 
 
 def find_differences(footer: Bytes, limits: Limits) -> Iterator[str]:
-    """Yield the paths of fields that differ between a Thrift footer and the FlatBuffers footer in it.
+    """Yield the paths of fields that differ between a Thrift footer and the FlatBuffers footer inside it.
 
     The first item is a description instead if the tables contradict their extension. Raises ``ParquetError`` if the
     FlatBuffers footer cannot be read.
@@ -263,7 +263,7 @@ def find_differences(footer: Bytes, limits: Limits) -> Iterator[str]:
 
 
 def contradicts_itself(lookup: FlatLookup) -> bool:
-    """Return whether the tables, which other readers use, differ from the tables according to pqext's extension."""
+    """Return whether the FlatBuffers tables differ from the tables that pqext's extension describes."""
     try:
         return lookup.flat.is_ours and encode_tables(bytes(lookup.load_bytes())) != lookup.tables
     except ValueError:

@@ -46,7 +46,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """Number of violations of a rule with the same message, and the remedy."""
+    """Number of violations of a rule that have the same message, and advice on the remedy."""
 
     rule: str
     message: str
@@ -92,7 +92,7 @@ class Report:
 
     @property
     def complete(self) -> bool:
-        """Whether all requested checks of all requested columns could be run."""
+        """Whether all requested checks were run on all requested columns."""
         return not self.unchecked
 
     @property
@@ -115,7 +115,7 @@ class Report:
 
 
 class Findings:
-    """Collector that counts all faults and retains the first ``limit``."""
+    """Collector of faults, which counts all faults and retains the first ``limit`` faults."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -130,7 +130,7 @@ class Findings:
         return self.limit - len(self.faults)
 
     def add(self, fault: Fault) -> None:
-        """Count a fault, and retain it unless ``limit`` faults are retained."""
+        """Count a fault, and retain the fault unless ``limit`` faults are already retained."""
         self.count(fault.rule, fault.message, 1)
         if self.capacity > 0:
             self.faults.append(fault)
@@ -140,7 +140,7 @@ class Findings:
         self._counts[rule, message] = self._counts.get((rule, message), 0) + number
 
     def add_damage(self, fault: Fault) -> None:
-        """Add the fault that prevents reading a column of a row group. All checks add it only once."""
+        """Add a fault that prevents reading a column of a row group, unless a fault of this type was already added."""
         if (fault.row_group, fault.column) not in self._damage:
             self.mark_damaged(fault.row_group, fault.column)
             self.add(fault)
@@ -156,7 +156,7 @@ class Findings:
             self.unchecked.append(unchecked)
 
     def counts(self, advice: Sequence[tuple[str, str]]) -> tuple[Count, ...]:
-        """Return the counts, starting with the most frequent. ``advice`` pairs rule prefixes with remedies."""
+        """Return the counts in descending order. ``advice`` contains pairs of a rule prefix and a remedy."""
         ordered = sorted(self._counts.items(), key=lambda item: -item[1])
         return tuple(
             Count(rule, message, number, next((text for start, text in advice if rule.startswith(start)), ""))

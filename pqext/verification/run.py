@@ -239,7 +239,7 @@ def verify(
 
 
 class _FullFooterFile(ParquetFile):
-    """File that is read without its jump table, because the table may be wrong."""
+    """File that is read without its jump table, because the jump table is checked separately."""
 
     _with_jump_table = False
 
@@ -258,7 +258,7 @@ def _check_jump_table(file: ParquetFile, findings: Findings) -> None:
 
 
 def _check_row_groups(file: ParquetFile, findings: Findings) -> bool:
-    """Report unreadable row groups, negative sizes, and ordinals that only some row groups have.
+    """Report unreadable row groups, negative sizes, and row groups without ordinals if other row groups have ordinals.
 
     Return whether all row groups can be read. Some readers reject files with ordinals in some row groups only.
     """
@@ -310,7 +310,7 @@ _DIFFERENCES = 100
 
 
 def _check_extension_marks(file: ParquetFile, findings: Findings) -> None:
-    """Report an extension with a UUID similar to a UUID of pqext, because readers skip it like an unknown extension."""
+    """Report extensions with a UUID similar to a UUID of pqext, which readers skip as unknown extensions."""
     stored = extensions(file.metadata) or b""
     for name, mark, rule in _MARKS:
         differing = sum(byte != expected for byte, expected in zip(stored[-len(mark) :], mark, strict=False))

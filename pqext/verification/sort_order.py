@@ -35,7 +35,7 @@ def check(file: ParquetFile, tops: Sequence[Shape], selection: ChunkSelection, f
 def _find_keys(
     file: ParquetFile, tops: Sequence[Shape], group: RowGroup, findings: Findings
 ) -> Iterator[tuple[SortKey, Shape]]:
-    """Yield the sort keys with their top-level columns, up to the first key that cannot be checked.
+    """Yield the sort keys and their top-level columns. Stop at the first key that cannot be checked.
 
     A key cannot be checked if its column is not selected, is repeated or has no order. An invalid column is reported.
     """
@@ -83,7 +83,7 @@ def _check_rows(
 def _iter_batches(
     file: ParquetFile, group: RowGroup, keys: Sequence[tuple[SortKey, Shape]]
 ) -> Iterator[tuple[int, list[DenseColumn]]]:
-    """Yield the first row and the key leaves of each batch. A batch starts with the last row of the preceding batch."""
+    """Yield the first row and the key columns of each batch. Each batch repeats the last row of the preceding batch."""
     bare = [shapes.strip_annotations(top) for _, top in keys]
     last: list[pa.Array] = []
     start = 0

@@ -31,7 +31,7 @@ Rows = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class ReadableVariant:
-    """VARIANT column whose groups can be read. ``paths`` are the schema paths of the nodes of ``compiled``."""
+    """VARIANT column with readable groups. ``paths`` contains the schema path of each node in ``compiled``."""
 
     shape: GroupShape
     compiled: CompiledSchema
@@ -39,7 +39,7 @@ class ReadableVariant:
 
 
 def iter_groups(top: Shape) -> Iterator[GroupShape]:
-    """Yield the VARIANT groups at or below a shape, but not the groups within a variant."""
+    """Yield the VARIANT groups at or below a shape. Groups inside a VARIANT are not included."""
     if isinstance(top, GroupShape):
         if top.node.logical_name == "VARIANT":
             yield top
@@ -71,7 +71,7 @@ def _check_group(group: GroupShape, findings: Findings) -> ReadableVariant | Non
 
 
 def _paths(group: GroupShape, compiled_schema: CompiledSchema) -> list[str]:
-    """Return the path in the file's schema of each node of ``compiled_schema``."""
+    """Return, for each node of ``compiled_schema``, its path in the file's schema."""
     result: list[Shape] = [group] * len(compiled_schema.nodes)
     for index, node in enumerate(compiled_schema.nodes):  # parents precede their children
         held = result[index]
@@ -110,7 +110,7 @@ def _check_rows(
 def _iter_variants(
     shape: Shape, readable: Sequence[ReadableVariant], array: pa.Array, rows: Rows | None
 ) -> Iterator[tuple[ReadableVariant, pa.StructArray, Rows | None]]:
-    """Yield each variant below ``shape`` with its array and the rows of its values, or None for consecutive rows."""
+    """Yield each variant below ``shape``, its array and the row of each value; None instead if rows are consecutive."""
     if isinstance(shape, GroupShape):
         variant = next((candidate for candidate in readable if candidate.shape is shape), None)
         if variant is not None:
@@ -243,7 +243,7 @@ def _check_binary(node: SchemaNode, rule: str) -> Iterator[Fault]:
 
 
 def is_shredded_type(leaf: SchemaNode) -> bool:
-    """Return whether the leaf's type is listed in the table "Shredded Value Types"."""
+    """Return whether the specification's table "Shredded Value Types" lists the type of the leaf."""
     physical, logical = leaf.physical_type, leaf.logical_type
     if logical is None:
         plain = (Type.BOOLEAN, Type.INT32, Type.INT64, Type.FLOAT, Type.DOUBLE, Type.BYTE_ARRAY)

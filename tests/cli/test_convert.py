@@ -127,7 +127,7 @@ def test_missing_coordinates_are_null_and_absent_ones_are_reported(lines: Path, 
     dest.unlink()
     lost = run(lines, dest, "--geometry", "lon,lat")
     assert lost.exit_code == 1
-    assert "no row has the path lon or lat; the first rows have" in str(lost.exception)
+    assert "no row contains the path lon or lat; the first rows have" in str(lost.exception)
     assert not dest.exists()
 
 
@@ -493,7 +493,7 @@ def test_csv_coordinate_that_is_not_a_number_is_named(tmp_path: Path) -> None:
     source.write_text("lon,lat\n1,2\nabc,3\n")
     done = run(source, dest, "--geometry", "lon,lat")
     assert done.exit_code == 1
-    assert "row 1: column 'lon' has 'abc', which is not a double" in str(done.exception)
+    assert "row 1: column 'lon' contains 'abc', which is not a double" in str(done.exception)
     assert run(source, dest, "--geometry", "lon,lat", "--on-error", "skip").exit_code == 0
     assert pqext.read_table(dest).num_rows == 1
 

@@ -53,8 +53,8 @@ def test_order_by_matches_duckdb(plain: Path) -> None:
     [
         ("id sideways", "--order-by 'id sideways': after id write asc or desc, then nulls first or nulls last"),
         ("id desc nulls", "--order-by 'id desc nulls': after id write asc or desc"),
-        ("", "--order-by '' lacks a column; write, for example, mag desc, id"),
-        ("id,,", "--order-by 'id,,' lacks a column"),
+        ("", "--order-by '' contains an empty column; expected a list such as mag desc, id"),
+        ("id,,", "--order-by 'id,,' contains an empty column"),
     ],
 )
 def test_order_by_error_lists_accepted_forms(plain: Path, order: str, message: str) -> None:
@@ -262,8 +262,8 @@ def test_names_that_look_computed_refer_to_existing_columns(tmp_path: Path) -> N
         ("max(n)", "use pqext query --limit 1 with --order-by"),
         ("count(*)", "pqext count"),
         ("uper(n)", "no function 'uper'"),
-        ("*, n", "column 'n' is selected twice; rename one, as in \"n as other\""),
-        ("n, *", 'selected twice; rename one, as in "n as other", or exclude it from *, as in "* exclude (n)"'),
+        ("*, n", "column 'n' is selected twice; exclude it from *, as in \"* exclude (n)\""),
+        ("n, *", 'selected twice; exclude it from *, as in "* exclude (n)", or rename it, as in "n as other"'),
         ("n m", "no column 'n m'; to rename a column, write n as m"),
         ("n as", "write n as name"),
         ("* exclude (nn)", "no column 'nn'; did you mean 'n'?"),
@@ -307,7 +307,7 @@ def test_table_indicates_further_rows(plain: Path) -> None:
         (["--select", ""], "has an empty entry"),
         (["-o", "out.txt"], "has no known file extension"),
         (["-o", "https://me:word@host/x?sig=1"], "https://host/x"),
-        (["-o", "out.csv", "--format", "table"], "prints up to"),
+        (["-o", "out.csv", "--format", "table"], "prints at most"),
         (["-n", "20000"], "up to 10,000 rows"),
         (["--json", "--format", "csv"], "mutually exclusive"),
         (["--limit", "-1"], "Invalid value for"),

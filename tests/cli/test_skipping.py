@@ -83,7 +83,7 @@ def test_encrypted_store_reads_its_keys_from_a_file(table: Path, tmp_path: Path)
     assert isinstance(refused.exception, ValueError)
     keys.write_text('{"k1": "not hexadecimal, but secret"}')
     wrong = run("skipping", "refresh", table, "--store", store, "--keys", keys, code=2).output
-    assert "is not a JSON object of key ids and keys" in wrong
+    assert "must be a JSON object that maps key ids to hexadecimal keys" in wrong
     assert "secret" not in wrong
 
 

@@ -54,7 +54,7 @@ def test_commands_that_read_files_read_tables(table: str, tmp_path: Path) -> Non
     ]
     assert run("schema", table, "--format", "ddl").output == "id BIGINT,\np STRING,\nevent VARIANT\n"
     assert "event: VARIANT" in run("schema", table).output
-    assert "read alone" in run("count", table, tmp_path / "0.parquet", code=2).output
+    assert "cannot be combined with other sources" in run("count", table, tmp_path / "0.parquet", code=2).output
 
 
 def test_maintenance_commands(table: str) -> None:

@@ -61,7 +61,7 @@ def test_files_with_equal_duplicate_columns_form_one_table(path: Path) -> None:
 
 def test_files_with_different_duplicate_columns_are_an_error(path: Path) -> None:
     pq.write_table(TABLE.select([2, 1, 0]), path.with_name("2.parquet"))
-    with pytest.raises(ValueError, match=r"cannot be matched by name.*read the files one by one"):
+    with pytest.raises(ValueError, match=r"cannot be matched by name.*read each file separately"):
         pqext.read_table(path.parent)
 
 

@@ -58,7 +58,7 @@ def test_files_added_by_others_are_visible(tmp_path: Path) -> None:
 def test_modified_replaced_file_is_an_error(tmp_path: Path) -> None:
     unfinished(tree(tmp_path, "a.parquet"), (), ("a.parquet",))
     (tmp_path / "a.parquet").write_bytes(b"more")
-    with pytest.raises(CorruptFileError, match=r"has changed since: remove it, or rename it.*a\.parquet"):
+    with pytest.raises(CorruptFileError, match=r"has changed since .*: remove the file, or rename it.*a\.parquet"):
         find_sources(tmp_path)
 
 

@@ -101,8 +101,8 @@ def test_limit_reads_no_row_group_after_it() -> None:
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        (lambda scan: scan.limit(-1), ValueError, "rows must be 0 or more, not -1"),
-        (lambda scan: scan.limit(1, -1), ValueError, "offset must be 0 or more"),
+        (lambda scan: scan.limit(-1), ValueError, "rows must not be negative, but is -1"),
+        (lambda scan: scan.limit(1, -1), ValueError, "offset must not be negative"),
         (lambda scan: scan.limit("5"), TypeError, "rows must be a number of rows, not str"),
         (lambda scan: scan.limit(True), TypeError, "not bool"),
         (lambda scan: scan.limit(5).filter(col("a") > 1), ValueError, "call filter"),

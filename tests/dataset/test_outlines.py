@@ -147,7 +147,7 @@ def test_outline_that_is_executed_or_of_another_file_is_rejected(sources: tuple[
         with pytest.raises(ValueError, match="no stage reads row group 0"):
             list(ScanExecutor(one).planned_batches(outline.row_groups, file, 100))
         group = replace(outline.row_groups[0], index=GROUPS)
-        with pytest.raises(ValueError, match=f"it has a row group {GROUPS}, the file {GROUPS} row groups"):
+        with pytest.raises(ValueError, match=f"it reads row group {GROUPS}, but the file has {GROUPS} row"):
             one.complete(replace(outline, row_groups=(group,)), file)
 
 

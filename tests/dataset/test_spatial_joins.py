@@ -241,7 +241,7 @@ def test_edges_join_geometry_with_geography(edges: Any, expected: Any, is_file: 
     # By spherical trigonometry, the great circle is at latitude atan(tan(50) / cos(60)) = 67.2 in the middle.
     line = table("row", [shapely.LineString([(-60, 50), (60, 50)])], edges="spherical")
     boxes = table("zone", [shapely.box(-1, 49, 1, 51), shapely.box(-1, 66.5, 1, 68)])
-    with pytest.raises(TypeError, match='pass edges="spherical" to join both on the globe'):
+    with pytest.raises(TypeError, match='pass edges="spherical" to join along geodesics'):
         geo.join(line, boxes)
     sides: list[Any] = [line, boxes]
     if is_file:
@@ -256,7 +256,7 @@ def test_edges_join_geometry_with_geography(edges: Any, expected: Any, is_file: 
     else:
         with pytest.raises(TypeError, match='pass edges="planar" for degrees'):
             geo.nearest(*sides, edges=edges)
-        with pytest.raises(GeometryError, match="edges='spherical' need a geographic CRS, not EPSG:3857"):
+        with pytest.raises(GeometryError, match="edges='spherical' requires a geographic CRS, not EPSG:3857"):
             geo.join(line, table("zone", ZONES, crs="EPSG:3857"), edges="spherical")
 
 
@@ -270,7 +270,7 @@ def test_edges_join_geometry_with_geography(edges: Any, expected: Any, is_file: 
     ((LEFT, RIGHT), {"on": "shap"}, ValueError, "the left side has no column 'shap'; did you mean 'shape'"),
     ((LEFT, RIGHT), {"on": ("shape", "zone")}, TypeError, "column 'zone' of the right side is int64, not WKB"),
     ((LEFT, RIGHT), {"columns": ["zones"]}, ValueError, "the join has no column 'zones'; did you mean 'zone'"),
-    ((LEFT, RIGHT), {"suffix": ""}, ValueError, "several columns have the name shape"),
+    ((LEFT, RIGHT), {"suffix": ""}, ValueError, "duplicate columns shape in the result"),
     ((LEFT.select(["row"]), RIGHT), {}, ValueError, "the left side has no geometry column"),
     ((LEFT, table("zone", ZONES, crs="EPSG:3857")), {}, ValueError, "transform either column with geo.transform"),
     ((LEFT, table("zone", ZONES, edges="spherical")), {}, TypeError, "GEOMETRY, but 'shape' on the right is GEOGRAPHY"),
@@ -335,11 +335,11 @@ def test_nearest_accepts_any_integer_and_more_neighbours_than_rows() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"columns": 5}, "columns must be names of columns of the result, not 5"),
-        ({"columns": ["row", None]}, "columns must be names"),
+        ({"columns": 5}, "columns must be a list of column names of the result, not 5"),
+        ({"columns": ["row", None]}, "columns must be a list"),
         ({"suffix": None}, "suffix must be a str, not None"),
-        ({"on": 5}, "on must be the name of a column, or a pair"),
-        ({"on": (1, 2)}, "on must be the name of a column, or a pair"),
+        ({"on": 5}, "on must be a column name, or a pair"),
+        ({"on": (1, 2)}, "on must be a column name, or a pair"),
     ],
 )
 def test_arguments_of_other_types_are_rejected(options: dict[str, Any], message: str) -> None:
@@ -365,7 +365,7 @@ def test_nearest_options_of_other_types_are_rejected(options: dict[str, Any], me
 def test_duplicate_geometry_column_names_are_rejected(how: Any) -> None:
     double = pa.table([LEFT["shape"], LEFT["shape"]], schema=pa.schema([LEFT.schema.field("shape")] * 2))
     for left, right, side in ((double, RIGHT, "left"), (RIGHT, double, "right")):
-        with pytest.raises(ValueError, match=f"the {side} side has several columns with the name 'shape': rename them"):
+        with pytest.raises(ValueError, match=f"the {side} side has several columns with the name 'shape'; rename all"):
             geo.join(left, right, how=how)
 
 

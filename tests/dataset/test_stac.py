@@ -109,9 +109,9 @@ def test_rows_without_geometry_have_no_extent(tmp_path: Path) -> None:
     [
         ("tim", ValueError, "no column 'tim'"),
         ("id", TypeError, "column 'id' contains int64, not dates or timestamps"),
-        ("day", ValueError, "column 'day' has no value in these rows"),
-        (5, TypeError, "datetime must be a column, a datetime or two of them, not 5"),
-        ((TIME, TIME - timedelta(1)), ValueError, "is after the last time"),
+        ("day", ValueError, "column 'day' contains only nulls"),
+        (5, TypeError, "datetime must be a column name, a datetime or a pair of datetimes, not 5"),
+        ((TIME, TIME - timedelta(1)), ValueError, "is after the end"),
     ],
 )
 def test_unusable_times_are_errors(when: Any, error: type[Exception], message: str, tmp_path: Path) -> None:

@@ -285,7 +285,7 @@ def test_partition_that_is_a_link_is_rejected_before_the_commit(
         put(tmp_path / "other" / "b.parquet", 2)
     (tmp_path / "t" / "k=b").symlink_to(tmp_path / "other")
     before = entries(tmp_path)
-    reason = "the folder of a partition is a symbolic link to" if exists else "No such file or directory"
+    reason = "this partition folder is a symbolic link to" if exists else "No such file or directory"
     with pytest.raises(UnsupportedError if exists else FileNotFoundError, match=reason) as error:
         save_partition(tmp_path / "t", mode, overwrite)
     assert str(tmp_path / "t" / "k=b") in str(error.value)
@@ -299,7 +299,7 @@ def test_file_with_the_name_of_a_partition_is_rejected_before_the_commit(
     put(tmp_path / "k=a" / "a.parquet", 1)
     put(tmp_path / "k=b", 2)
     before = entries(tmp_path)
-    with pytest.raises(UnsupportedError, match="a file has the name of the folder of a partition; rename") as error:
+    with pytest.raises(UnsupportedError, match="a file exists at the path of a partition folder; rename") as error:
         save_partition(tmp_path, mode, overwrite)
     assert error.value.path == str(tmp_path / "k=b")
     assert entries(tmp_path) == before
@@ -308,13 +308,13 @@ def test_file_with_the_name_of_a_partition_is_rejected_before_the_commit(
 @pytest.mark.parametrize("overwrite", [True, False])
 def test_folder_named_success_is_rejected_before_any_task(tmp_path: Path, overwrite: bool) -> None:
     (tmp_path / "_SUCCESS").mkdir()
-    with pytest.raises(UnsupportedError, match="has the name of the file that marks complete saves"):
+    with pytest.raises(UnsupportedError, match="_SUCCESS must be a file, which marks complete saves"):
         Sink({"path": str(tmp_path)}, SCHEMA, overwrite)
     assert entries(tmp_path) == ["_SUCCESS"]
     (tmp_path / "_SUCCESS").rmdir()
     sink = Sink({"path": str(tmp_path)}, SCHEMA, overwrite)
     written = [sink.write(iter([pa.record_batch({"x": [1]})]))]
     (tmp_path / "_SUCCESS").mkdir()
-    with pytest.raises(UnsupportedError, match="has the name of the file that marks complete saves"):
+    with pytest.raises(UnsupportedError, match="_SUCCESS must be a file, which marks complete saves"):
         sink.commit(written)
     assert entries(tmp_path) == ["_SUCCESS"]

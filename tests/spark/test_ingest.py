@@ -254,7 +254,7 @@ def test_second_run_ingests_only_new_and_changed_files(spark: Any, tmp_path: Pat
     assert sorted(values(out)) == [1, 3, 4, 5]
     assert len(commit.ingest_records(out)) == 1
     commit.ingest_records(out)[0].write_text("{")
-    with pytest.raises(CorruptFileError, match="remove it to ingest its files again"):
+    with pytest.raises(CorruptFileError, match="remove the record to ingest the files again"):
         ingest_json(spark, str(source), str(out))
 
 
@@ -294,7 +294,7 @@ def test_errors_are_reported_before_a_task_starts(spark: Any, tmp_path: Path) ->
         ingest_json(spark, source, out, partition_by=["$.value"])
     with pytest.raises(ValueError, match=r"'\$.a\[0\]' does not end with a key; pass a mapping"):
         ingest_json(spark, source, out, partition_by=["$.a[0]"])
-    with pytest.raises(TypeError, match=r"column 'x' of type double cannot name folders"):
+    with pytest.raises(TypeError, match=r"folder names cannot represent column 'x' of type double"):
         ingest_json(spark, source, out, partition_by={"x": ("$.x", "double")})
     with pytest.raises(ValueError, match=r"the path is an existing file, not a folder"):
         ingest_json(spark, source, source)

@@ -126,7 +126,7 @@ def test_summary_of_other_files_is_rejected(of: Any, exact: bool, tmp_path: Path
     for name in ("1.parquet", "2.parquet"):
         pqext.write_table(TABLE, tmp_path / name)
     pqext.write_summary([tmp_path / "1.parquet", tmp_path / "2.parquet"], tmp_path)
-    with pytest.raises(UnsupportedError, match="the column is in another file"):
+    with pytest.raises(UnsupportedError, match="the data of this column is in another file"):
         of(tmp_path / "_metadata", exact)
 
 

@@ -79,7 +79,7 @@ class ScanDataset(ds.FileSystemDataset):  # type: ignore[misc]
         return ds.Scanner.from_batches(reader, columns=columns, filter=filter, batch_size=batch_size)
 
     def filter(self, *arguments: Any, **options: Any) -> NoReturn:
-        """Raise an error: columns and filters are arguments of the scan."""
+        """Raise an error, because columns and filters must be set on the scan."""
         raise NotImplementedError("apply filters and select columns on the pqext scan, then create the dataset")
 
     get_fragments = replace_schema = join = join_asof = filter
@@ -204,7 +204,7 @@ class _TextParser:
         return listed, col(list(column)).isin([_literal_value(scalar) for scalar in scalars])
 
     def _parse_column(self) -> tuple[tuple[str, ...], pa.Field]:
-        """Parse a column of the schema, preferring the longest matching name, or a field of a struct column."""
+        """Parse a column of the schema or a struct field. If several column names match, the longest name is used."""
         match = _NESTED.match(self._rest)
         if match is not None:
             self._rest = self._rest[match.end() :]
@@ -320,7 +320,7 @@ def _argument_end(items: Items, position: int) -> int:
 
 
 def _replace_calls(batch: pa.RecordBatch, items: Sequence[tuple[str, str]]) -> pa.Buffer:
-    """Return ``batch`` with ``items`` as its metadata, serialised as pyarrow serialises expressions."""
+    """Replace the metadata of ``batch`` with ``items``, and serialise the batch in pyarrow's format of expressions."""
     changed = batch.replace_schema_metadata(pa.KeyValueMetadata(items))
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, changed.schema) as file:

@@ -39,7 +39,7 @@ _KINDS = {"String": "String", "Boolean": "Boolean", "Date": "Date", "Float32": "
 
 
 class UntranslatableError(Exception):
-    """A part of a condition cannot be translated. Only polars evaluates this part."""
+    """Raised if part of a condition cannot be translated. Only polars evaluates that part."""
 
 
 def lazy_frame(scan: ScanSource, formats: Formats = STORED) -> pl.LazyFrame:
@@ -56,7 +56,7 @@ def lazy_frame(scan: ScanSource, formats: Formats = STORED) -> pl.LazyFrame:
         return _frame(formats.schema(scan.schema).empty_table()).schema
 
     def unconverted_columns() -> pl.Schema:
-        """Return the columns whose values are the same as in the files; conditions on them can be pushed down."""
+        """Return the columns that are not converted. Conditions on these columns can be pushed down to the files."""
         import polars as pl
 
         converted = {field.name for field in scan.schema if formats.converts(field)}
@@ -152,7 +152,7 @@ def _condition(tree: Any, schema: pl.Schema) -> Expression:
 
 
 def _column(tree: Any, schema: pl.Schema) -> tuple[Column, str]:
-    """Return a column or struct field and the name of its type.
+    """Return a column or struct field, and the name of its polars type.
 
     Raises :exc:`UntranslatableError` unless polars and pqext compare values of this type in the same way.
     """

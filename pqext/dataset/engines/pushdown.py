@@ -28,7 +28,7 @@ class ScanSource(Protocol):
 
 
 def batches_of(rows: ScanSource, condition: Expression | None, batch_rows: int) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of ``rows``, filtered by ``condition`` if it can be pushed down.
+    """Yield the batches of ``rows``. They are filtered by ``condition`` if the condition can be pushed down.
 
     The condition is not pushed down if the scan has a limit, or if the files' columns do not support it.
     """

@@ -30,7 +30,7 @@ _UNCHECKED: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def number_type(type: pa.DataType) -> pa.DataType | None:
-    """Return the type that arithmetic on numbers of ``type`` uses; None if ``type`` is not numeric."""
+    """Return the type to which arithmetic converts numbers of ``type``; None if ``type`` is not numeric."""
     types = pa.types
     if types.is_uint64(type):
         return pa.decimal128(20, 0)
@@ -44,7 +44,7 @@ def number_type(type: pa.DataType) -> pa.DataType | None:
 
 
 def constant_type(value: Literal, other_type: pa.DataType) -> pa.DataType:
-    """Return the type for a constant whose other operand has ``other_type``, a result of :func:`number_type`."""
+    """Return the type of a constant in arithmetic. ``other_type`` is the :func:`number_type` of the other operand."""
     if isinstance(value, float) and not (pa.types.is_decimal(other_type) and np.isfinite(value)):
         return pa.float64()
     if pa.types.is_floating(other_type):
@@ -143,7 +143,7 @@ def _widen_decimal(type: pa.DataType, result: pa.DataType) -> pa.DataType:
 
 
 def _to_decimal(value: Any) -> Decimal:
-    """Convert a number to an exact decimal, and a float to the shortest decimal that identifies it."""
+    """Convert a number to a decimal: exactly, except that a float becomes the shortest decimal that rounds to it."""
     return Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
 
 

@@ -1,4 +1,4 @@
-"""Order of values: compare arrays row by row, find extremes, and locate literals among the values of an Arrow type.
+"""Compare arrays row by row, find their extremes, and convert literals to values that an Arrow type can store.
 
 Comparisons are exact even if types differ. A type may not be able to represent a literal.
 """
@@ -124,7 +124,7 @@ def _values(side: pa.Array) -> list[Fraction]:
 
 
 def _order_exact_and_float(exact: pa.Array, floats: pa.Array) -> tuple[Any, Any]:
-    """Compare integers or decimals with doubles, and return the arrays of :func:`_order`.
+    """Compare integers or decimals with doubles. Return the same arrays as :func:`_order`.
 
     Rounding to doubles preserves the order of values that are not nearly equal. Nearly equal values are compared
     exactly.
@@ -162,7 +162,7 @@ def _correct(result: pa.Array, rows: Any, values: Any) -> pa.Array:
 
 
 def _ticks_order(left: pa.Array, right: pa.Array) -> tuple[Any, Any]:
-    """Return the arrays of :func:`_order` for temporal values: compare whole coarser units, then the remainder."""
+    """Compare temporal values exactly, even if their units differ. Return the same arrays as :func:`_order`."""
     item, other = _unit_nanoseconds(left.type), _unit_nanoseconds(right.type)
     if item < other:
         less, equal = _ticks_order(right, left)
@@ -287,9 +287,10 @@ def fit_literal(type: pa.DataType, operator: Operator, value: Value) -> tuple[Op
 
 
 def locate(value: Any, type: pa.DataType) -> tuple[Position, Any]:
-    """Return the position of ``value`` relative to the values of ``type``, and a scalar.
+    """Return the position of ``value`` relative to the values of ``type``, and the nearest scalar.
 
-    The scalar is the greatest of the stored type that does not exceed ``value``; None if ``value`` is out of range.
+    The scalar has the storage type of ``type`` and is the greatest one not above ``value``. It is None if ``value`` is
+    out of range.
     """
     if pa.types.is_boolean(type):
         return Position.EXACT, pa.scalar(value)
@@ -325,7 +326,7 @@ def locate_float(value: Any) -> tuple[Position, Any]:
 
 
 def _units(type: pa.DataType) -> Fraction:
-    """Return the number of stored integer units in one unit of the comparison value."""
+    """Return by which factor a comparison value is multiplied to obtain the integer that ``type`` stores."""
     if pa.types.is_decimal(type):
         return Fraction(10**type.scale) if type.scale >= 0 else Fraction(1, 10**-type.scale)
     if pa.types.is_timestamp(type) or pa.types.is_time(type):

@@ -105,7 +105,7 @@ def value_of(operand: Operand, batch: pa.RecordBatch) -> pa.Array:
 
 
 def stored_values(column: Column, batch: pa.RecordBatch) -> pa.Array:
-    """Return a column or struct field of ``batch`` in its stored type; null where its parent is null."""
+    """Return a column or struct field of ``batch`` in its stored type. A field is null if its parent is null."""
     return _Evaluator(batch)._column(column)[1]
 
 
@@ -214,7 +214,7 @@ class _Evaluator(Visitor[pa.Array]):
         return pc.is_valid(entries.take(indices) if entries.null_count else indices)
 
     def _comparable(self, operand: Operand) -> tuple[pa.Array, ValueType, pa.Array | None]:
-        """Return the array to compare, its category and, if it contains dictionary entries, each row's entry index."""
+        """Return the array to compare, its category, and the entry index of each row if the array has entries."""
         known = (operand._key(), "comparable")
         if known not in self.known:
             array, indices = self._dictionary_entries(operand) or (self.value(operand), None)
@@ -238,7 +238,7 @@ class _Evaluator(Visitor[pa.Array]):
         return self._column(operand)[1].type if operand.resolve_name(names).path[0] in names else None
 
     def _dictionary_entries(self, operand: Operand) -> tuple[pa.Array, pa.Array] | None:
-        """Return the dictionary entries and each row's entry index.
+        """Return the entries of a dictionary-encoded column, and the entry index of each row.
 
         None if the operand is not a dictionary-encoded column, or if its dictionary is empty or not shorter than the
         array.
@@ -366,13 +366,13 @@ _MANY = 8
 
 
 def is_in(array: pa.Array, values: tuple[Value, ...]) -> pa.Array:
-    """Return whether each value of a :func:`to_comparable` array is one of ``values``; null for null values."""
+    """Return whether each value of a :func:`to_comparable` array is in ``values``; null for null values."""
     return _ValueSet.from_values(array.type, values).holds(array)
 
 
 @dataclass(frozen=True, slots=True)
 class _ValueSet:
-    """Values of an IN list that an array of a :func:`to_comparable` type can contain, in its storage type."""
+    """Set of the values of an IN list, without values that an array of the tested type cannot contain."""
 
     stored: pa.Array
     has_nan: bool
@@ -403,7 +403,7 @@ class _ValueSet:
         return cls(pa.array(results, stored), len(kept) < len(values))
 
     def holds(self, array: pa.Array) -> pa.Array:
-        """Return whether each value is in the set; null for null values."""
+        """Return, for each value, whether it is in the set; null for null values."""
         if pa.types.is_null(array.type):
             return pa.nulls(len(array), pa.bool_())
         stored = array if pa.types.is_floating(array.type) else _to_integers(array)
@@ -428,7 +428,7 @@ def _fill_valid(array: pa.Array, value: bool) -> pa.Array:
 
 
 class IntegerSet:
-    """Hash table of integers that is built once for all batches."""
+    """Hash set of integers, which is built once for all batches."""
 
     def __init__(self, integers: pa.Array) -> None:
         values = integers.to_numpy().astype(np.int64)
@@ -438,7 +438,7 @@ class IntegerSet:
         membership.fill(values, self._keys, self._used)
 
     def holds(self, array: pa.Array) -> pa.BooleanArray:
-        """Return whether each integer is in the set. The result for null slots is undefined."""
+        """Return, for each integer, whether it is in the set. The results for nulls are undefined."""
         kind = np.int32 if array.type.bit_width == 32 else np.int64
         values = numbers(array.buffers()[1], kind, array.offset, len(array))
         bits = np.zeros((len(values) + 7) // 8, np.uint8)

@@ -124,7 +124,7 @@ def check_pattern_type(value_type: ValueType | None, node: Matches) -> None:
 
 
 def cast(array: pa.Array, node: Cast) -> pa.Array:
-    """Cast ``array`` to another type by the rules of :func:`pqext.variant.get`."""
+    """Cast ``array`` to the type of ``node``, with the semantics of :func:`pqext.variant.get`."""
     from pqext.variant.access.cast import extract
     from pqext.variant.access.targets import widen_column
 
@@ -144,7 +144,7 @@ def cast(array: pa.Array, node: Cast) -> pa.Array:
 
 
 def cast_uuids(array: pa.Array, node: Cast) -> pa.Array:
-    """Cast an array of UUIDs to another type: to text in the notation of UUIDs, and to other types as binary."""
+    """Cast an array of UUIDs. The cast to string returns UUID notation; for other types, UUIDs are cast as binary."""
     from pqext.variant.access.cast import extract
 
     if not _is_text(target_type(node.type)):
@@ -153,7 +153,7 @@ def cast_uuids(array: pa.Array, node: Cast) -> pa.Array:
 
 
 def format_decimals(decimals: pa.Array) -> pa.StringArray:
-    """Format decimals with all digits of their scale, never with an exponent: ``1.30``."""
+    """Format decimals with all digits of their scale and without an exponent, such as ``1.30``."""
     scale = decimals.type.scale
     digits = pc.utf8_ltrim(_rescale(decimals, 0).cast(pa.string()), "-")
     if scale:
@@ -171,7 +171,7 @@ def to_shredded(array: pa.Array) -> pa.StructArray:
 
 
 def _number_types(operand: Arithmetic, operand_type: Callable[[Any], pa.DataType]) -> list[pa.DataType]:
-    """Return the types that the operands of an operation are converted to."""
+    """Return the type to which each operand is converted before the operation."""
     results: list[pa.DataType | None] = []
     for entry in operand.operands:
         if isinstance(entry, Constant):
@@ -200,7 +200,7 @@ def _check_list(operand: ListLength, type: pa.DataType) -> None:
 
 
 def _castable_type(operand: Cast, type: pa.DataType) -> pa.DataType:
-    """Return the Arrow type that values of ``type`` are converted to before a cast.
+    """Return the Arrow type to which values of ``type`` are converted before a cast.
 
     It is the nearest type that a shredded VARIANT can store; ``type`` itself if it is the target type or null. Raises
     ``TypeError`` for types that cannot be cast.
@@ -257,7 +257,7 @@ def _rescale(decimals: pa.Array, scale: int) -> pa.Array:
 
 
 def _narrow(array: pa.Array, type: pa.DataType) -> pa.Array:
-    """Cast ``array`` to ``type``, an input type that casts support.
+    """Cast ``array`` to ``type``, which :func:`_castable_type` returned.
 
     Timestamps outside the range of ``type`` become null.
     """
@@ -274,7 +274,7 @@ def _narrow(array: pa.Array, type: pa.DataType) -> pa.Array:
 
 
 def geometry_type(operand: Operand, column_type: Callable[[Column], GeospatialType]) -> GeospatialType:
-    """Return the CRS and edges of geometries, either of a column or computed from columns."""
+    """Return the CRS and edges of an operand, which is a geometry column or a function of geometries."""
     if not isinstance(operand, SpatialValue):
         return column_type(operand_column(operand))
     source = geometry_type(operand.operands[0], column_type)
@@ -284,7 +284,7 @@ def geometry_type(operand: Operand, column_type: Callable[[Column], GeospatialTy
 def compute_function(
     operand: SpatialValue, geometries: Callable[[Operand], tuple[pa.Array, GeospatialType]]
 ) -> pa.Array:
-    """Compute a function of geometries. ``geometries`` returns the values and the type of an operand.
+    """Compute a function of geometries. ``geometries`` returns the values, CRS and edges of an operand.
 
     Constants are parsed again for each batch, because threads share them.
 

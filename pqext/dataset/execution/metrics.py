@@ -110,7 +110,7 @@ class Run:
         return _FileTracker(self, file.source, previous_counts)
 
     def start_source(self, source: Source, previous_counts: Counts) -> bool:
-        """Start to count the usage of a source; return whether the source is open."""
+        """Start counting the usage of a source, and return whether the source is open."""
         self._open[id(source)] = source.usage, previous_counts
         self._files += source.is_opened
         return source.is_opened
@@ -128,7 +128,7 @@ class Run:
             self._done = _sum(self._done, usage, _NOTHING)
 
     def planning(self) -> _Planning:
-        """Return a context manager that counts its time as planning, except for the time spent fetching bytes."""
+        """Return a context manager that adds its duration, without the time spent fetching bytes, to planning time."""
         return _Planning(self)
 
     def count_planning(self, seconds: float) -> None:
@@ -136,7 +136,7 @@ class Run:
         self._planning += seconds
 
     def count_plans(self, plans: Iterable[RowGroupPlan]) -> Generator[RowGroupPlan, None, None]:
-        """Yield the plans. Count the time that producing them takes, and the row groups that they read."""
+        """Yield ``plans``. Measure the time until each plan is available, and count the row groups to read."""
         waiting = iter(plans)
         while True:
             with self.planning():
@@ -147,7 +147,7 @@ class Run:
             yield plan
 
     def time_batches(self, batches: Generator[T, None, None]) -> Generator[T, None, None]:
-        """Yield the batches and measure the time that producing them takes, without the consumer's time."""
+        """Yield ``batches``. Measure the time until each batch is available, without the time of the consumer."""
         try:
             while True:
                 started = perf_counter()
@@ -177,7 +177,7 @@ class Run:
 
 
 class _Planning:
-    """Context manager that measures planning time. It must be fast, because it is often entered for each file."""
+    """Context manager that measures planning time. It is entered for each file, so it must be fast."""
 
     __slots__ = ("_fetched", "_run", "_started")
 

@@ -40,7 +40,7 @@ _MOST_LEAVES = 16
 
 
 class _RowGroupDecoder:
-    """A row group that is decoded step by step."""
+    """Decoder of one row group, which returns its batches in steps of limited size."""
 
     def __init__(self, run: Run, shares: int) -> None:
         self._run = run
@@ -51,7 +51,7 @@ class _RowGroupDecoder:
         self.is_stopped = False
 
     def step(self) -> tuple[deque[Part], bool]:
-        """Return the next batches, and whether there may be more."""
+        """Return the next batches, and whether more batches may follow."""
         result: deque[Part] = deque()
         held = 0
         try:
@@ -70,7 +70,7 @@ class _RowGroupDecoder:
 
     @property
     def needs_memory(self) -> bool:
-        """Whether the run needs more than its share of memory, so that :meth:`finish` must decode the rest."""
+        """Whether the row group exceeded its share of memory. :meth:`finish` must then decode the remaining rows."""
         return not self._shares
 
     def finish(self) -> Iterator[Part]:
@@ -139,7 +139,7 @@ def has_min_bytes(
 
 
 def divide_plans(plans: Iterable[RowGroupPlan], file: ParquetFile, threads: int) -> Iterator[RowGroupPlan]:
-    """Yield the ``plans`` in order. The last plans of a local file are split so that all ``threads`` have work."""
+    """Yield ``plans`` in order. Split the last plans of a local file so that all ``threads`` have work."""
     waiting = iter(plans)
     begun = 0
     for plan in waiting:
@@ -203,7 +203,7 @@ def _leaves_read(plan: RowGroupPlan, file: ParquetFile) -> list[SchemaNode]:
 
 
 def _row_at(rows: RowRanges, number: int) -> int:
-    """Return the row number at position ``number`` among ``rows``."""
+    """Return the row number at index ``number`` of ``rows``; the end of ``rows`` if there are fewer rows."""
     for item in rows:
         if number < len(item):
             return item[number]

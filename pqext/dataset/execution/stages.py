@@ -93,7 +93,7 @@ def iter_matching_batches(
 
 @dataclass(slots=True)
 class AdaptiveStatistics:
-    """Statistics of the row groups read so far, used to choose how the next row groups are read."""
+    """Statistics of the row groups read so far. They determine how the next row groups are read."""
 
     pays: bool | None = None
     """Whether stages are worth their overhead; ``None`` until a row group was read."""
@@ -161,7 +161,7 @@ def _read_unfiltered(
 
 @dataclass(slots=True)
 class _Window:
-    """Window of a row group's rows: the rows that passed the filters so far, and their columns read so far.
+    """Rows of a row group that passed the filters evaluated so far, and the columns read for these rows.
 
     ``schema`` is the schema of these columns in the result.
     """
@@ -234,7 +234,7 @@ class _GroupRun:
         self._deleted = file.deleted_rows.get(plan.index)
 
     def parts(self) -> Iterator[Part]:
-        """Yield the matching rows. Read the row group in stages if that is worth the overhead."""
+        """Yield the matching rows. Read the row group in stages if the expected saving exceeds the overhead."""
         stages = self._plan.stages
         # If corrupt rows are skipped, row numbers are unknown.
         if len(stages) < 2 or not self._is_staging_worthwhile(stages) or self._file.options.skips_corrupt:
@@ -248,7 +248,10 @@ class _GroupRun:
         return self.run_stages(*self._statistics.passed.order_stages(stages, self._file, self._plan.index))
 
     def _is_staging_worthwhile(self, stages: Sequence[Stage]) -> bool:
-        """Return whether stages are worth their overhead, by adaptive or, if unknown, by column statistics."""
+        """Return whether reading in stages is likely to save time.
+
+        The preceding row groups decide; for the first row group, the column statistics.
+        """
         if self._statistics.pays is not None:
             return self._statistics.pays
         condition = merge_stages(stages).filter
@@ -296,7 +299,7 @@ class _GroupRun:
     def _without_deleted(
         self, rows: NDArray[np.int64], columns: pa.RecordBatch | None
     ) -> tuple[NDArray[np.int64], pa.RecordBatch | None]:
-        """Remove the rows that a table has deleted from ``rows`` and from their ``columns``."""
+        """Remove rows that the table's deletion vectors delete from ``rows`` and ``columns``."""
         if self._deleted is None:
             return rows, columns
         flags = np.isin(rows, self._deleted, assume_unique=True, invert=True)
@@ -337,7 +340,7 @@ class _GroupRun:
     def _yield_columns(
         self, last: Stage, remaining_rows: NDArray[np.int64], columns: pa.RecordBatch | None
     ) -> Iterator[Part]:
-        """Yield ``remaining_rows`` with the ``columns`` read so far and the columns of the last stage."""
+        """Yield ``remaining_rows`` with ``columns``, which are already read, and the columns of the last stage."""
         if last.columns or last.leaves:
             yield from self._run_last_stage(last, self._rows_to_decode(remaining_rows), remaining_rows, columns)
             return
@@ -350,7 +353,7 @@ class _GroupRun:
         self, stage: Stage, rows: Rows, remaining_rows: NDArray[np.int64] | None = None,
         columns: pa.RecordBatch | None = None,
     ) -> Iterator[Part]:
-        """Read the last stage for ``remaining_rows``, and yield the rows that match, with their ``columns``."""
+        """Read the last stage for ``remaining_rows``, and yield the matching rows with ``columns`` added."""
         queue = self._queue(rows)
         at = 0
         for batch, leaves in self._batches(stage, rows, self._batch_rows):
@@ -382,7 +385,7 @@ class _GroupRun:
     def _batches(
         self, stage: Stage, rows: Rows, batch_rows: int
     ) -> Iterator[tuple[pa.RecordBatch, Fields]]:
-        """Yield batches of a stage's columns, each with the VARIANT fields that are read from leaf columns."""
+        """Yield batches of a stage's columns, and for each batch the VARIANT fields that leaf columns store."""
         index, leaves = self._plan.index, self._file.schema.leaves
         budget = self._file.budget(self._shares)
         batches = self._file.iter_dictionary_batches(batch_rows, stage.columns, index, rows, stage.compared, budget)

@@ -66,7 +66,7 @@ def check_order(value: Value, type: pa.DataType) -> None:
 
 
 class TopRows:
-    """Collector of the first ``rows`` rows of all added batches, sorted by ``keys``; of all rows if ``rows`` is None.
+    """Collector of added batches that keeps the first ``rows`` rows in the order of ``keys``; all rows if None.
 
     Rows with equal keys are ordered by the ``position`` passed to :meth:`add`, then by the order of addition.
     """
@@ -103,7 +103,7 @@ class TopRows:
             self._select()
 
     def is_below(self, key: float) -> bool:
-        """Return whether enough rows for the limit have been added, all with first keys below ``key``."""
+        """Return whether enough rows whose first key is less than ``key`` have been added to reach the limit."""
         if self._rows is None or self._count < self._rows:
             return False
         self._select()
@@ -128,7 +128,7 @@ class TopRows:
         return self._admitted[is_tie_admitted]
 
     def _admitted_flags(self, keys: pa.Array, position: int) -> NDArray[np.bool_] | None:
-        """Return, for each row, whether its first key allows it among the first rows; None if this is unknown."""
+        """Return, for each row, whether its first key may be among the first rows; None if nothing is known."""
         if self._limit is None or not self._limit[0].is_valid or pa.types.is_floating(keys.type):
             return None
         limit, last = self._limit

@@ -201,7 +201,7 @@ class IsNotNull(OneOperand):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Relation(Expression):
-    """Comparison ``left operator right`` of two operands of the same row. The result is null if either side is null."""
+    """Comparison ``left operator right`` of two operands; null if either side is null."""
 
     left: Operand
     operator: Operator
@@ -221,7 +221,7 @@ class Relation(Expression):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Matches(OneOperand):
-    """Test whether text starts with, ends with, contains or is LIKE ``pattern``. The result is null for nulls.
+    """Test whether text starts with, ends with, contains or is LIKE ``pattern``; null for null operands.
 
     In a LIKE pattern, a wildcard or escape character after ``escape`` is a literal character.
     """
@@ -246,7 +246,7 @@ class Matches(OneOperand):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Spatial(Expression):
-    """Spatial relation of geometries, stored or computed, to a box or geometry in the same coordinates.
+    """Spatial relation between the geometries of an operand and a box or geometry in the same CRS.
 
     Only ``dwithin`` has a ``distance``.
     """

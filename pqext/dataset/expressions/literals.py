@@ -1,4 +1,4 @@
-"""Literals of expressions: their canonical representation, and their comparison value for a column.
+"""Literals of expressions: convert them to a canonical form, and to values that are compared with a column.
 
 An expression stores each literal in canonical form: there is one Python type for each type of value, so that equal
 literals are equal objects. :func:`to_value` converts a literal to the value that is compared with statistics and
@@ -174,7 +174,7 @@ def unpack(representation: Any) -> Literal:
 
 
 def scalar_text(literal: pa.Scalar) -> str:
-    """Format a timestamp, time of day or duration that Python's types cannot represent."""
+    """Format a timestamp, time of day or duration outside the range or resolution of Python's types."""
     if pa.types.is_time(literal.type):
         return time_text(literal)
     if pa.types.is_duration(literal.type):
@@ -278,7 +278,7 @@ def _decimal(value: Decimal) -> Decimal | float:
 
 @dataclass(frozen=True, slots=True)
 class ValueType:
-    """Category of a column's values for comparisons; ``uuid`` is any binary of 16 bytes.
+    """Category of a column's values for comparisons. ``uuid`` includes every fixed-size binary of 16 bytes.
 
     ``utc`` applies to timestamps only: True for instants, False for wall-clock times without a timezone. ``unit``
     applies to durations only, which compare by their stored integers.

@@ -38,7 +38,7 @@ _LONGEST = 40
 
 
 class Notation(Enum):
-    """Notation of an expression, as its author wrote it. Its error messages use the same notation."""
+    """Notation in which the user wrote an expression. Error messages about the expression use it, too."""
 
     SQL = "sql"
     PYTHON = "python"
@@ -52,12 +52,12 @@ def notation(operand: Operand) -> Notation:
 
 
 def position_text(operand: Operand) -> str:
-    """Return the position of an operand in SQL text, formatted to end an error message; empty for other notations."""
+    """Return the position of an operand in SQL text, as the end of an error message; empty for other notations."""
     return next((result for base in bases(operand) if (result := operand_column(base).place)), "")
 
 
 def no_column_message(column: Column, node: SchemaNode, name: str, extra_names: Iterable[str]) -> str:
-    """Format the message for a condition's ``column`` that is missing, because ``node`` lacks the field ``name``.
+    """Format the error message for a ``column`` of a condition if ``node`` has no field ``name``.
 
     Columns in ``extra_names`` are suggested in addition to the top-level columns of the file.
     """
@@ -72,7 +72,7 @@ def no_column_message(column: Column, node: SchemaNode, name: str, extra_names: 
 
 
 def python_hint(text: str) -> str:
-    """Return a hint at the Python equivalent of command-line syntax that was passed as a column name.
+    """Return the Python equivalent of command-line syntax in a column name, as a hint in an error message.
 
     The hint is empty for a plain name.
     """
@@ -177,7 +177,7 @@ def _missing_message(column: str, node: SchemaNode, name: str, extra_names: Iter
 
 
 def value_hint(node: SchemaNode, notation: Notation, path: Sequence[str] = ("name",)) -> str:
-    """Return a hint at how to address values inside ``node``; empty if they cannot be addressed."""
+    """Return a hint for conditions on values inside ``node``; empty if conditions cannot use these values."""
     name = escape_text(node.dotted_path)
     if node.logical_name == "VARIANT":
         return _variant_hint(name, notation, path)
@@ -197,11 +197,11 @@ def _variant_hint(name: str, notation: Notation, path: Sequence[str]) -> str:
 
 
 def field_error(value: Operand, column: Column, is_variant: bool) -> Exception:
-    """Return the error for ``column``, a missing field of a computed column with ``value``."""
+    """Return the error for a ``column`` whose path leads into a computed column without fields of that name."""
     name, place = escape_text(column.path[0]), column.place or ""
     if is_variant:
         hint = _variant_hint(name, notation(column), column.path[1:])
-        return TypeError(f"column {column} lies inside {name}, a VARIANT{hint}{place}")
+        return TypeError(f"column {column} is a value inside the VARIANT column {name}{hint}{place}")
     problem = "has no such field" if isinstance(value, Column) else "has no fields"
     return ValueError(f"no column {str(column)!r}: {name!r} is computed as {value} and {problem}{place}")
 
@@ -210,7 +210,7 @@ _SPATIAL = {False: "intersects, within, dwithin", True: "st_intersects, st_withi
 
 
 def comparison_value(literal: Literal, value_type: ValueType, operand: Operand) -> Value:
-    """Convert a literal with ``to_value``. If its type does not match, the error suggests another literal."""
+    """Convert a literal with ``to_value``. The error for a wrong type suggests a literal of the correct type."""
     try:
         return to_value(literal, value_type, str(operand))
     except TypeError as error:
@@ -219,7 +219,7 @@ def comparison_value(literal: Literal, value_type: ValueType, operand: Operand) 
 
 
 def literal_hint(literal: Literal, value_type: ValueType, notation: Notation) -> str:
-    """Return a hint at the literal of ``value_type`` that the user probably meant; empty if no literal is likely.
+    """Return a hint that suggests a literal of ``value_type``; empty if ``literal`` cannot be converted to one.
 
     >>> literal_hint("2026-05-01", ValueType("date"), Notation.SQL)
     "; write date '2026-05-01'"
@@ -242,7 +242,7 @@ def literal_hint(literal: Literal, value_type: ValueType, notation: Notation) ->
 
 
 def _duration_literal(ticks: int, value_type: ValueType, is_sql: bool) -> str:
-    """Format the duration that consists of ``ticks`` units of ``value_type``, as a literal."""
+    """Format a duration of ``ticks`` units of ``value_type`` as a literal."""
     if is_sql:
         count, unit = (f"{Decimal(ticks).scaleb(-3):f}", "us") if value_type.unit == "ns" else (ticks, value_type.unit)
         return f"interval '{count} {unit}'"

@@ -77,7 +77,7 @@ class Value(SuggestionMixin, Predicates, ArithmeticOperators["Arithmetic"]):
         return ListLength(cast(Base, self))
 
     def alias(self, name: str) -> NamedValue:
-        """Return the value as a result column called ``name``, for ``columns=``.
+        """Name the value, so that it can be a column of the result, as in ``columns=``.
 
         >>> from pqext import col
         >>> str((col("price") * col("count")).alias("total"))
@@ -118,7 +118,7 @@ class GeometryValue(Value, SpatialPredicates["Spatial"], SpatialFunctions["Spati
     def contains(self, part: Any) -> Spatial: ...
 
     def contains(self, part: Any) -> Any:
-        """Test whether the text or geometry contains ``part``: text, or a box, WKB or a shapely geometry."""
+        """Test whether text contains the text ``part``, or a geometry contains a box, WKB or a shapely geometry."""
         return Matches(self, "contains", part) if isinstance(part, str) else self._spatial("contains", part)
 
     def _spatial(self, operation: Operation, geometry: Any, distance: float | None = None) -> Spatial:
@@ -144,7 +144,7 @@ class Column(GeometryValue, StoredOperand):
         object.__setattr__(self, "path", tuple(self.path))
 
     def resolve_name(self, names: Container[str]) -> Column:
-        """Resolve a dotted name to the column with exactly this name if it is in ``names``, or to the struct field."""
+        """Return the column with the dotted name if ``names`` contains the name, otherwise this struct field."""
         name = ".".join(self.path[: self.dotted])
         if self.dotted < 2 or name not in names:
             return self
@@ -195,14 +195,14 @@ class VariantField(Value):
 
     def __post_init__(self) -> None:
         if not isinstance(self.column, Column) or not isinstance(self.type, str):
-            raise TypeError("a VARIANT field requires a column, a path and the name of a type")
+            raise TypeError("a VARIANT field requires a column, a path and a type name")
         from pqext.variant.access.targets import target_type
 
         target_type(self.type)
         object.__setattr__(self, "path", format_path(as_path(self.path)))
 
     def cast(self, type: Any) -> Value:
-        """Cast the value to another type. A VARIANT is cast as by :func:`pqext.variant.get`."""
+        """Cast the value to another type. VARIANT values are cast as in :func:`pqext.variant.get`."""
         return self.column.variant(self.path, type) if self.type == UNTYPED else Value.cast(self, type)
 
     def isin(self, values: Iterable[Any]) -> IsIn:
@@ -300,7 +300,7 @@ class Cast(Value):
         if not isinstance(self.operand, Value) or isinstance(self.operand, Constant):
             raise TypeError(f"only columns and computed values can be cast, not {type(self.operand).__name__}")
         if not isinstance(self.type, str):
-            raise TypeError("the type of a cast must be the name of a type")
+            raise TypeError(f"the type of a cast must be a type name, not {self.type!r}")
         if describe_leaf_type(target_type(self.type)) is None:
             raise ValueError(f"a column can only be cast to a scalar type, not to {escape_text(self.type)}")
         _check_depth(self)
@@ -425,7 +425,7 @@ def relation(left: Operand, operator: Operator, right: Operand) -> Expression:
 
 
 def bases(operand: Operand) -> list[Base]:
-    """Return the columns and VARIANT fields that an operand is computed from, in order."""
+    """Return the columns and VARIANT fields that an operand uses, in order of appearance."""
     match operand:
         case Column() | VariantField():
             return [operand]
@@ -437,7 +437,7 @@ def bases(operand: Operand) -> list[Base]:
 
 
 def operand_column(operand: Operand) -> Column:
-    """Return the column that an operand is read from."""
+    """Return the column of an operand that is a column or a VARIANT field."""
     return operand.column if isinstance(operand, VariantField) else cast(Column, operand)
 
 

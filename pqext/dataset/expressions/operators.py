@@ -192,7 +192,7 @@ class Predicates(Operand):
 
 
 def as_condition(value: object) -> Expression:
-    """Return a condition unchanged, and a boolean column as the condition that it is true."""
+    """Convert a boolean column to the condition ``column == True``; return a condition unchanged."""
     if isinstance(value, Expression):
         return value
     if isinstance(value, Predicates):
@@ -201,10 +201,10 @@ def as_condition(value: object) -> Expression:
 
 
 def _to_condition(other: object) -> Expression:
-    """Return an operand of ``&`` or ``|`` as a condition."""
+    """Convert an operand of ``&`` or ``|`` to a condition; raise ``TypeError`` if the operand cannot be converted."""
     if not isinstance(other, Expression | Predicates):
         raise TypeError(
-            "& and | join conditions and bind closer than comparisons, so put these into parentheses: "
-            "(a > 5) & (b > 3)"
+            "the operands of & and | must be conditions; write comparisons in parentheses, as in (a > 5) & (b > 3), "
+            "because & and | have higher precedence"
         )
     return as_condition(other)

@@ -101,7 +101,7 @@ def matches(array: pa.Array, operator: How, pattern: str | bytes, escape: str) -
 
 
 def prefix_of(operator: How, pattern: str | bytes, escape: str) -> tuple[bytes, bool]:
-    """Return the longest known prefix of all matches, and whether every text with that prefix matches."""
+    """Return the literal prefix of the pattern, with which every match starts, and whether all such values match."""
     if operator == "starts_with":
         return (pattern.encode() if isinstance(pattern, str) else pattern), True
     if operator != "like" or isinstance(pattern, bytes):
@@ -113,7 +113,7 @@ def prefix_of(operator: How, pattern: str | bytes, escape: str) -> tuple[bytes, 
 
 
 def is_exact(operator: How, pattern: str | bytes, escape: str) -> bool:
-    """Return whether the pattern matches exactly one text."""
+    """Return whether the pattern is a LIKE pattern without wildcards, which matches a single value."""
     if operator != "like" or isinstance(pattern, bytes):
         return False
     parts = like_parts(pattern, escape)

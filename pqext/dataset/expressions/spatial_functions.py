@@ -44,11 +44,11 @@ class SpatialFunctions(Generic[Result]):
         return self._spatial_value("st_area")
 
     def st_length(self) -> Result:
-        """Return the length of lines and of the boundaries of polygons, in units of the coordinates or in metres."""
+        """Return the length of lines and polygon boundaries, in coordinate units, or in metres for GEOGRAPHY."""
         return self._spatial_value("st_length")
 
     def st_perimeter(self) -> Result:
-        """Return the length of the boundaries of polygons, in units of the coordinates or in metres."""
+        """Return the length of polygon boundaries, in coordinate units, or in metres for GEOGRAPHY."""
         return self._spatial_value("st_perimeter")
 
     def st_distance(self, other: Any) -> Result:
@@ -207,7 +207,7 @@ def returns_geometry(name: str) -> bool:
 
 
 def arguments_of(name: str, arguments: tuple[Any, ...]) -> tuple[Argument, ...]:
-    """Return the arguments of a function in canonical form.
+    """Check the arguments of a function and convert them to canonical form.
 
     At least one argument must be a column or a computed value. Raises ``TypeError`` or ``ValueError`` for invalid
     arguments.

@@ -20,7 +20,7 @@ _EXACT_INTEGERS = 1 << 53
 
 
 def infer_type(literal: Any) -> str | None:
-    """Return the type that a VARIANT is cast to for comparison with a literal; None if the literal is ambiguous.
+    """Return the type to which a VARIANT is cast for comparison with a literal; None if the literal is ambiguous.
 
     It is ``double`` for floats and for integers that a double represents exactly.
 
@@ -44,18 +44,18 @@ def infer_type(literal: Any) -> str | None:
 
 
 def infer_common_type(values: Iterable[Any]) -> str | None:
-    """Return the type of VARIANT values to compare with a list of literals, as :func:`infer_type` returns it.
+    """Return the type to which a VARIANT is cast for comparison with a list of literals; None if it is ambiguous.
 
-    ``string`` if all literals are null. Raises ``ValueError`` if the types of the literals differ.
+    The type is ``string`` if all literals are null. Raises ``ValueError`` if the types of the literals differ.
     """
     types = {infer_type(value) for value in values if not is_null(value)}
     if len(types) > 1 and None not in types:
-        raise ValueError("the list contains literals of several types; write the type of the value within the VARIANT")
+        raise ValueError("the list contains literals of several types; pass a type to variant(), or use equal types")
     return types.pop() if len(types) == 1 else "string" if not types else None
 
 
 def suggest_type(literal: Any) -> str:
-    """Return the type to suggest if :func:`infer_type` returns None for a literal. None represents a column."""
+    """Return a type to suggest for an ambiguous literal; None as the literal represents a column."""
     value = None if literal is None else to_literal(literal)
     match value:
         case int():

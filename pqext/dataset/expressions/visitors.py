@@ -1,4 +1,4 @@
-"""Traverse expressions: fold them, push Not down, list their parts, and resolve dotted names and time zones.
+"""Traverse expressions: fold trees, push Not down, list columns and leaves, resolve dotted names, set time zones.
 
 ``col("a.b")`` is ambiguous until :func:`resolve_dotted_names` resolves it against columns: the column named ``a.b``
 takes precedence over a field of a struct. ``col("a").field("b")`` and ``col(["a", "b"])`` are the field,
@@ -182,7 +182,7 @@ def leaf_operands(leaf: Expression) -> tuple[Operand, ...]:
 
 
 def resolve_dotted_names(node: T, names: Container[str]) -> T:
-    """Resolve the dotted names in a condition or value that equal one of ``names``."""
+    """Replace each dotted name in a condition or value with the column of that name if ``names`` contains the name."""
     if not dotted_columns(node):
         return node
     made: T = replace_columns(node, lambda column: column.resolve_name(names))
@@ -190,7 +190,7 @@ def resolve_dotted_names(node: T, names: Container[str]) -> T:
 
 
 def dotted_columns(node: Any) -> list[Column]:
-    """Return the columns of a condition or value whose dotted names may also be names of top-level columns."""
+    """Return the columns in a condition or value that have dotted names, which may be names of top-level columns."""
     results: list[Column] = []
 
     def collect(column: Column) -> Column:
@@ -226,7 +226,7 @@ def replace_columns(node: Any, replacement: Callable[[Column], Any]) -> Any:
 
 
 def _value_within(value: Value, field: VariantField) -> VariantField:
-    """Return ``field`` as a field of ``value``. Raises ``TypeError`` if ``value`` is not a VARIANT."""
+    """Return ``field`` with ``value`` as its base. Raises ``TypeError`` if ``value`` is not a column or VARIANT."""
     if isinstance(value, Column):
         return replace(field, column=value)
     if not isinstance(value, VariantField) or value.type != UNTYPED:
@@ -236,7 +236,7 @@ def _value_within(value: Value, field: VariantField) -> VariantField:
 
 
 def set_timezone(node: T, timezone: str) -> T:
-    """Return a copy of ``node`` whose casts without a timezone use ``timezone``.
+    """Return a copy of ``node`` in which casts without a timezone use ``timezone``.
 
     ``node`` is an expression, a value, a named value or a tuple of these. If no cast depends on the timezone, ``node``
     itself is returned. Raises ``ValueError`` if the timezone is unknown.

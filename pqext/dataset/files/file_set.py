@@ -44,17 +44,17 @@ _NAMED = 10
 
 
 class TableView(Protocol):
-    """Names and deleted rows that a table states for its data files."""
+    """Column names and deleted rows of a table's data files, from the table's metadata."""
 
     @property
     def table(self) -> str:
         """Name of the table, for messages."""
 
     def restrict(self, names: Collection[str]) -> TableView:
-        """Return the part of the view for the files called ``names``."""
+        """Restrict the view to the files with the names ``names``."""
 
     def apply(self, source: Any, file: ParquetFile) -> None:
-        """Rename the columns of the open ``file`` of a source, and exclude its deleted rows from scans."""
+        """Rename the columns of ``file``, opened from ``source``, and exclude its deleted rows from scans."""
 
 
 @dataclass(eq=False)
@@ -148,7 +148,7 @@ class FileSet(PickledByFields):
             yield from zip(positions, files, strict=True)
 
     def _can_read_together(self, positions: Sequence[int]) -> bool:
-        """Return whether the files are several local files without metadata from summary files."""
+        """Return whether there are several files, all local and without metadata from summary files."""
         has_summaries = self.summaries is not None and self.summaries.has_metadata
         sources = [self.sources[position] for position in positions]
         return len(sources) > 1 and not has_summaries and all(map(_is_plain_path, sources))
@@ -156,7 +156,7 @@ class FileSet(PickledByFields):
     def _open_local(
         self, positions: Sequence[int]
     ) -> Generator[tuple[int, ParquetFile | CorruptFileError], None, None]:
-        """Open local files ahead of the consumer and yield them. Threads read the footers of several files per call.
+        """Open local files in threads, ahead of the consumer, and yield positions with files or errors, in order.
 
         The iteration stops before the first file that would exceed the system's limit of open files.
         """
@@ -220,7 +220,7 @@ class FileSet(PickledByFields):
         return CorruptFileError(message, path=error.path, offset=error.offset)
 
     def _suggest_pattern(self, positions: Sequence[int]) -> str:
-        """Return a hint at a pattern that excludes all files at ``positions``; empty if any name ends in .parquet."""
+        """Return a hint for files that are not Parquet: a pattern that excludes them, or "" if it would match any."""
         others = [position for position in positions if not source_name(self.sources[position]).endswith(".parquet")]
         return ", and so does the pattern 'folder/**/*.parquet'" if len(others) == len(positions) else ""
 

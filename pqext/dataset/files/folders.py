@@ -54,9 +54,9 @@ def expand_braces(pattern: str) -> list[str]:
         cuts = _find_braces(one, start)
         left -= len(one) - start
         if left < 0:
-            raise LimitError(f"pattern {pattern[:60]!r} has too many braces: list folders instead")
+            raise LimitError(f"pattern {pattern[:60]!r} has too many braces; pass a list of folders")
         if len(found) + len(waiting) + max(1, len(cuts) - 1) > _MOST:
-            raise LimitError(f"pattern {pattern[:60]!r} expands to more than {_MOST:,} patterns: list folders instead")
+            raise LimitError(f"pattern {pattern[:60]!r} expands to over {_MOST:,} patterns; pass a list of folders")
         if not cuts:
             found.append(one)
             continue
@@ -67,9 +67,9 @@ def expand_braces(pattern: str) -> list[str]:
 
 
 def _find_braces(text: str, start: int) -> list[int]:
-    """Return the positions of the first pair of braces after ``start`` that contains commas, and of these commas.
+    """Find the first pair of braces after ``start`` that contains commas; return the positions of braces and commas.
 
-    For nested pairs, it is the outermost pair. The list is empty without a pair.
+    If pairs with commas are nested, the outermost pair is used. The list is empty if no pair is found.
     """
     first: list[int] = []
     open_ones: list[list[int]] = []
@@ -128,7 +128,7 @@ class ReplacedFile:
 
 @dataclass(frozen=True)
 class Journal:
-    """The files that a committed save adds to its folder, by name, and the files that it replaces."""
+    """Journal of a committed save: the names of the added files, and the files to be replaced."""
 
     new: tuple[str, ...]
     old: tuple[ReplacedFile, ...]
@@ -157,8 +157,8 @@ class Journal:
             old = tuple(ReplacedFile(_check_path(name), int(size), int(mtime)) for name, size, mtime in content["old"])
         except (ValueError, TypeError, KeyError, OverflowError) as error:
             raise CorruptFileError(
-                f"the journal of an interrupted save is corrupt ({error}), so it is unknown which files belong to the "
-                "data: remove the folder of the journal with the files of that save, or move these files one folder up",
+                f"the journal of an interrupted save is corrupt ({error}). To discard the save, remove the folder that "
+                "contains the journal; to use the files of the save, move them one folder up first",
                 path=path,
             ) from None
         return Journal(new, old)
@@ -174,9 +174,8 @@ class Journal:
             with suppress(FileNotFoundError, NotADirectoryError):
                 if ReplacedFile.from_path(element.name, path) != element:
                     raise CorruptFileError(
-                        "an interrupted save was to replace this file, but the file has changed since: remove it, or "
-                        "rename it to keep its rows alongside the new ones, then run "
-                        f"pqext.spark.clean({target!r})",
+                        "this file has changed since an interrupted save tried to replace it: remove the file, or "
+                        f"rename it if its rows are still needed, then run pqext.spark.clean({target!r})",
                         path=path,
                     )
         return paths
@@ -185,9 +184,9 @@ class Journal:
 def _check_path(name: Any) -> str:
     parts = PurePosixPath(name).parts
     if not parts or parts[0] == "/" or ".." in parts or "\0" in name:
-        raise ValueError("a path must stay below the folder")
+        raise ValueError(f"path {name!r} is outside the folder")
     if local_paths.ON_WINDOWS and re.search(r"[\\:]", name):
-        raise ValueError("a path must not contain a drive or backslashes")
+        raise ValueError(f"path {name!r} contains a drive or backslashes")
     os.fsencode(name)  # raises a ValueError for an invalid file name
     return str(name)
 
@@ -224,7 +223,7 @@ def list_files(
 
 
 def matches(names: Sequence[str], pattern: Sequence[str]) -> bool:
-    """Return whether a path, split into ``names``, matches a pattern part by part or lies in a matching folder."""
+    """Return whether the path with the components ``names``, or a folder that contains it, matches a pattern."""
     if not pattern:
         return not any(map(is_hidden, names))
     if pattern[0] == "**":
@@ -235,7 +234,7 @@ def matches(names: Sequence[str], pattern: Sequence[str]) -> bool:
 
 
 def may_contain_matches(folders: Sequence[str], pattern: Sequence[str]) -> bool:
-    """Return whether files that match a pattern can lie in or below the folder at the path ``folders``."""
+    """Return whether the folder with the path components ``folders`` can contain, at any depth, matching files."""
     if not folders:
         return True
     if not pattern or pattern[0] == "**":
@@ -245,7 +244,7 @@ def may_contain_matches(folders: Sequence[str], pattern: Sequence[str]) -> bool:
 
 
 class _Folder:
-    """Entries of one folder by path, and the files that its unfinished saves add and replace."""
+    """Listing of one folder, including the files that interrupted saves to this folder add and replace."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -302,7 +301,7 @@ class _Folder:
             self.folders.append(path)
 
     def _add(self, commit: str, name: str) -> None:
-        """Add a new file at its path in the commit's folder or at its final path; skip it if neither exists."""
+        """Add a file of a commit, from the commit's folder or its final path; skip the file if it is in neither."""
         files = self.deeper if "/" in name else self.files
         place = join_path(self.path, name)
         if os.path.exists(here := join_path(commit, name)):
@@ -337,7 +336,7 @@ class _Walk:
             self._apply_log(folder, log, whole)
 
     def _enter(self, directory: str, pattern: tuple[str, ...], *, is_root: bool) -> list[tuple[str, tuple[str, ...]]]:
-        """Collect the entries of a folder.
+        """List a folder and add its entries and logs to the results of the traversal.
 
         Return the folders to enter next, in order, each with the remaining pattern.
         """
@@ -392,7 +391,7 @@ class _Walk:
 
     @property
     def is_stable(self) -> bool:
-        """Whether nothing can have changed since the traversal began."""
+        """Whether no folder can have changed since the traversal began."""
         known = time.time_ns() - _FRESH
         try:
             return self.complete and all(
@@ -402,7 +401,7 @@ class _Walk:
             return False
 
     def agrees(self, previous_walk: _Walk) -> bool:
-        """Return whether no save or removal happened since ``previous_walk``. Files that others add are ignored."""
+        """Return whether no save or removal occurred after ``previous_walk``; other added files are ignored."""
         added = self.found.keys() - previous_walk.found.keys()
         return (
             self.commits == previous_walk.commits

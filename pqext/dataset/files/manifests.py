@@ -1,4 +1,4 @@
-"""Manifests: JSON files that state which files of their folder belong to the dataset.
+"""Manifests: JSON files that list the files of a folder that belong to the dataset.
 
 A query that Spark streams into a folder first writes the files of a batch and then lists them in ``_spark_metadata`` in
 one step. A failed batch that was repeated leaves unlisted files, whose rows would be duplicates. A save to an object
@@ -64,7 +64,7 @@ def _open_regular(path: str) -> BinaryIO:
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise CorruptFileError("not a regular file; remove it", path=path)
+        raise CorruptFileError("the manifest is not a regular file; remove it", path=path)
     return os.fdopen(descriptor, "rb")
 
 
@@ -85,7 +85,7 @@ def parse_integer(number: Any) -> int:
 
 @dataclass(frozen=True)
 class SinkLog:
-    """Committed files that the log at ``path`` lists, by the components of their original paths."""
+    """Committed files in the log at ``path``. Each file is the tuple of its original path components."""
 
     path: str
     files: tuple[Parts, ...]
@@ -111,7 +111,7 @@ class SinkLog:
         raise AssertionError
 
     def committed_files(self, files: Sequence[Parts], is_complete: bool) -> set[Parts]:
-        """Return the committed files among ``files``, which are paths below the folder, split into components.
+        """Return the committed files among ``files``, each a tuple of the components of a path in the folder.
 
         The folder may have been moved since its log was written, so only the ends of paths are compared. Raises
         ``FileNotFoundError`` if a committed file is missing and ``files`` are all files of the folder
@@ -194,7 +194,7 @@ def _entries(path: str) -> Iterator[tuple[Parts, str]]:
 
 @dataclass(frozen=True)
 class StoreJournal:
-    """A committed job: its uploads by name, and the names of the files that they replace.
+    """Journal of a committed job: the names of uploads, and the names of the files replaced by the uploads.
 
     ``after`` is the content of ``_SUCCESS`` when the old files were listed or the records of ingested files were read,
     or None if nothing depends on it. If another job has finished since then, the content differs, the journal is void,
@@ -245,9 +245,9 @@ class StoreJournal:
 
 
 def _check_name(name: Any) -> str:
-    """Check and return a name below the folder. Keys may have empty parts, but dots could lead out of the folder."""
+    """Return ``name``; raise ``ValueError`` unless it is a file name without the components ``.`` and ``..``."""
     if not isinstance(name, str) or not name or {".", ".."}.intersection(name.split("/")):
-        raise ValueError("a file is outside the folder")
+        raise ValueError(f"file name {name!r} is outside the folder")
     return name
 
 
@@ -279,12 +279,12 @@ def list_committed_files(folder: Location) -> Sequence[Location]:
 def _read(journal_file: Location) -> bytes:
     with journal_file.open() as source:
         if source.size > _LONGEST:
-            raise CorruptFileError(f"the record of a job exceeds {_LONGEST:,} bytes", path=journal_file.path)
+            raise CorruptFileError(f"the journal of a job exceeds {_LONGEST:,} bytes", path=journal_file.path)
         return bytes(source.read(0, source.size))
 
 
 def _hidden_names(journal_file: Location, data: bytes, names: Collection[str]) -> Collection[str]:
-    """Return the names of the files listed in a journal that readers must skip."""
+    """Return the names of files to hide: replaced files if all uploads of the job exist, otherwise the uploads."""
     if not data:  # written at the end of a job in stores without conditional deletion
         return ()
     journal = StoreJournal.load(data, journal_file.path)

@@ -24,7 +24,7 @@ def find_sources(
     sources: Any, filesystem: Any = None, storage_options: Mapping[str, Any] | None = None,
     *, ignore_table_format: bool = False,
 ) -> tuple[Any, ...]:
-    """Return the files named by ``sources``, in order; sources other than paths are returned unchanged.
+    """Expand paths, folders and patterns in ``sources`` to files, in order; return other sources unchanged.
 
     A directory represents all files below it, and a pattern (``*``, ``?``, ``[...]``, ``**``, ``{a,b}``) the paths that
     it matches, both sorted by name. ``[!a]`` and ``[^a]`` match any character but ``a``, as in Hadoop. As in Spark,
@@ -47,11 +47,11 @@ def find_sources(
 
 
 def common_root(sources: Sequence[Any]) -> str | None:
-    """Return the common root folder of ``sources``, which :func:`locate_sources` returned.
+    """Return the folder that contains all ``sources``, as returned by :func:`locate_sources`.
 
-    Partition folders are relative to it. The root of a folder is the folder itself, the root of a pattern the part
-    before the first wildcard, and the root of a file its folder. Return None if no source is a path, or if the sources
-    are on several drives or in several stores.
+    The paths of partition folders start at this folder. A folder contains itself. For a pattern, only the part before
+    the first wildcard is used. Return None if no source is a path, or if the sources are on several drives or in
+    several stores.
     """
     places = [source for source in sources if isinstance(source, Location)]
     roots = {root for source in sources if isinstance(source, str) for root in _roots(source)}
@@ -65,7 +65,7 @@ def common_root(sources: Sequence[Any]) -> str | None:
 
 
 def folder_of(source: Any) -> str | None:
-    """Return the folder of a file, comparable with :func:`common_root`; None for a source without a path."""
+    """Return the folder of a file, in the format of :func:`common_root`; None if the source has no path."""
     if isinstance(source, Location):
         return posixpath.dirname("/" + source.key.lstrip("/"))
     return os.path.dirname(os.path.abspath(source)) if isinstance(source, str) else None
@@ -119,7 +119,7 @@ def _find(path: Any, is_single: bool, guard: TableGuard | None) -> Iterable[Any]
 
 
 def _find_alternative(alternative: Any, guard: TableGuard | None) -> Iterable[Any]:
-    """Return the paths that match one alternative of a pattern, which may be empty."""
+    """Return the paths that match one alternative of a pattern; no paths if the alternative matches nothing."""
     try:
         return _find(alternative, False, guard)
     except FileNotFoundError:
@@ -127,7 +127,7 @@ def _find_alternative(alternative: Any, guard: TableGuard | None) -> Iterable[An
 
 
 def _suggest_path(path: str) -> str:
-    """Return a hint at a similar name next to a path that does not exist; empty without a similar name."""
+    """Return a hint that suggests an existing path similar to ``path``; empty if there is no similar path."""
     folder, name = os.path.split(path)
     try:
         with os.scandir(folder or ".") as entries:
@@ -143,7 +143,7 @@ _ALIKE = 0.85
 
 
 def _find_remote(location: Location, is_single: bool, guard: TableGuard | None) -> Sequence[Location]:
-    """Return the file at a location, the visible files below it if it is a folder, or the files that match its pattern.
+    """Return the files at a location in a store: a file, the visible files of a folder, or the matches of a pattern.
 
     The store is queried for the type of a single source. In a list, a name with an extension is assumed to be a file.
     """
@@ -218,13 +218,13 @@ def _match_pattern(pattern: str, guard: TableGuard | None) -> list[str]:
 
 
 def _fixed_parts(pattern: str) -> int:
-    """Return the number of parts of a path before the first part with a wildcard."""
+    """Return the number of path components before the first component with a wildcard."""
     parts = Path(pattern).parts
     return next((at for at, part in enumerate(parts) if glob.has_magic(part)), len(parts))
 
 
 def _roots(path: str) -> list[str]:
-    """Return the roots of a folder, a file or a pattern, one for each alternative in braces."""
+    """Return the root folders of a path, as defined in :func:`common_root`: one for each alternative in braces."""
     mode = _mode(path)
     if mode is not None:
         absolute = os.path.abspath(path)

@@ -50,7 +50,7 @@ class Summaries(PickledByFields):
         self._waiting = dict.fromkeys(self.folders)
 
     def prepare(self, paths: Sequence[Any], options: ReadOptions) -> None:
-        """Read the summary files that are worth reading for the files at ``paths``.
+        """Read the summary files that are smaller than the footers of the files at ``paths`` are expected to be.
 
         Raises ``CorruptFileError`` if a summary file that was named explicitly is inconsistent.
         """
@@ -77,7 +77,7 @@ class Summaries(PickledByFields):
         return bool(self.named or self._found)
 
     def source(self, path: Any) -> SummarisedSource | None:
-        """Return the metadata of the file at ``path`` from its summary; None if its own footer must be read."""
+        """Return a source with the summarised metadata of the file at ``path``; None if the footer must be read."""
         if not self.has_metadata:
             return None
         if path in self.named:
@@ -98,9 +98,9 @@ class Summaries(PickledByFields):
         return result
 
     def usage_lines(self) -> list[str]:
-        """Return one line per summary file.
+        """Return a line of text for each summary file.
 
-        Each line states how the summary was used when files were last opened.
+        The lines describe how the summary files were used when files were last opened.
         """
         lines = []
         for path, (used, changed) in [*self._used.items()]:
@@ -160,7 +160,7 @@ def expand_summaries(
 
 
 def _open_summary(file: Any, limits: Limits) -> Summary | None:
-    """Return the summary of ``file``; None unless ``file`` is a summary file that lists complete files."""
+    """Read ``file`` if it is a summary file. Return None if it is not, or if it does not list complete files."""
     if not isinstance(file, str) or not file.endswith(METADATA) or os.path.basename(file) != METADATA:
         return None
     try:

@@ -59,8 +59,8 @@ def parse_selection(text: str, all_columns: Names = tuple, fields: Names = tuple
     for name, count in Counter(column for column in columns if isinstance(column, str)).items():
         if count > 1 and name in stars:
             raise ValueError(
-                f"column {name!r} is selected twice; rename one, as in \"{name} as other\", "
-                f"or exclude it from *, as in \"* exclude ({name})\""
+                f"column {name!r} is selected twice; exclude it from *, as in \"* exclude ({name})\", or "
+                f"rename it, as in \"{name} as other\""
             )
     return columns
 
@@ -107,7 +107,7 @@ def _path_offsets(text: str) -> set[int]:
 
 
 def column_from_text(item: str, fields: Names) -> Any:
-    """Parse one item of a column list. It is the column with exactly this name if ``fields`` returns the name."""
+    """Parse one item of a column list. An item that equals a name in ``fields()`` is that column."""
     if re.fullmatch(r'"(?:[^"]|"")*"', item):
         return _unquote(item)
     plain = not EXPRESSION.search(item)
@@ -131,7 +131,7 @@ def _unquote(name: str) -> str:
 
 
 def _needs_name(value: Any) -> bool:
-    """Return whether an expression needs a name. Columns and VARIANT fields do not."""
+    """Return whether an expression requires a name in the result, which columns and VARIANT fields do not."""
     return not isinstance(value, Column | VariantField)
 
 

@@ -48,7 +48,7 @@ def from_dnf(filters: Sequence[Any]) -> Expression:
 
 
 def as_expression(filter: Any) -> Expression | None:
-    """Convert a filter of any type in :data:`Filter` to an expression; None, for no filter, is returned unchanged."""
+    """Convert a filter of any type in :data:`Filter` to an expression. Return None if ``filter`` is None."""
     if filter is None or isinstance(filter, Expression):
         return filter
     if isinstance(filter, Predicates):

@@ -268,7 +268,7 @@ def _parse_leaf(tree: dict[str, Any]) -> Expression:
 
 
 def _parse_operand_object(tree: Any, depth: int = 0) -> Value:
-    """Parse a JSON object that contains only an operand. Raises ``ValueError`` for other members."""
+    """Parse the JSON object of an operand. Raises ``ValueError`` if the object has additional members."""
     if not isinstance(tree, dict):
         raise ValueError("an operand must be a JSON object")
     rest = dict(tree)
@@ -326,7 +326,7 @@ def _parse_spatial_argument(tree: Any, depth: int) -> Any:
 
 
 def _pop_timezone(tree: dict[str, Any]) -> str | None:
-    """Remove the timezone from the object of a cast, and return the timezone; None if it is missing."""
+    """Remove the timezone from the JSON object of a cast and return the timezone; None if the object has none."""
     if "timezone" not in tree:
         return None
     name = _check_text(tree.pop("timezone"))
@@ -335,7 +335,7 @@ def _pop_timezone(tree: dict[str, Any]) -> str | None:
 
 
 def _pop_column(tree: dict[str, Any]) -> Column:
-    """Remove the column from the object of an operand, and return the column."""
+    """Remove the column from the JSON object of an operand and return the column."""
     is_dotted = "dotted" in tree
     path = tree.pop("dotted" if is_dotted else "column", None)
     if not isinstance(path, list) or not path or not all(isinstance(name, str) for name in path):

@@ -80,7 +80,7 @@ Node: TypeAlias = Any
 
 @dataclass(frozen=True, slots=True)
 class _Path:
-    """A path of a VARIANT column whose type is not yet known."""
+    """A path into a VARIANT column, before the type of the value at the path is inferred."""
 
     column: Column
     path: str
@@ -141,7 +141,7 @@ class _Reader:
             raise ValueError(str(self._error_at(self._last_position(), "the text is nested too deeply"))) from None
 
     def _last_position(self) -> int:
-        """Return the position at which the last token read begins."""
+        """Return the start of the last token that the parser read."""
         if self._deepest is not None:
             return literals.start_of(self._deepest) or 0
         token = getattr(self._parser, "_curr", None)
@@ -162,7 +162,7 @@ class _Reader:
         return result[0]
 
     def _tokenize(self, dialect: sqlglot.Dialect) -> list[Token]:
-        """Split the text into tokens, with every VARIANT path as a bracketed string token."""
+        """Split the text into tokens. Each VARIANT path becomes a string token in brackets."""
         try:
             spans = path_spans(self.text)
         except PathError as error:
@@ -330,7 +330,7 @@ class _Reader:
         return null_safe_equality(self._map_comparison("==", node, node.this, node.expression))
 
     def _add_type(self, node: Node, path: _Path, other_operand: Any) -> VariantField:
-        """Map a path of a VARIANT to a value with the type of the literal that it is compared with."""
+        """Map a VARIANT path to a value. Its type is the type of the literal with which it is compared."""
         is_literal = not isinstance(other_operand, Value | _Path)
         type = infer_type(other_operand) if is_literal else None
         if type is None:

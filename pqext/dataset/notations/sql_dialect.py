@@ -34,7 +34,7 @@ from pqext.geo.functions.table import FUNCTIONS as MEASURES
 
 
 class Filter(sqlglot.Dialect):
-    """SQL dialect that accepts both kinds of quotes around names, and treats functions as names with arguments."""
+    """SQL dialect in which names may be in double quotes or backticks, and functions keep their names."""
 
     class Tokenizer(sqlglot.Tokenizer):
         """Tokenizer of SQL filters."""
@@ -74,7 +74,7 @@ class Shape:
 
 
 def fold_constants(operator: ArithmeticOperator, left: Any, right: Any) -> Any:
-    """Compute an arithmetic operation on two literals as it would be computed on columns."""
+    """Compute an arithmetic operation on two literals, with the semantics of the operation on columns."""
     whole = pa.int64()
     for side in (left, right):
         check_number(side)
@@ -115,7 +115,7 @@ def _make_box(*sides: Any) -> tuple[float, ...]:
 
 
 def spatial_value(name: str, arguments: Sequence[Any]) -> SpatialValue:
-    """Build a measure or a construction of geometries; text arguments are parsed as WKT."""
+    """Build a call of a spatial function. Text is parsed as WKT if the parameter is a geometry."""
     values: list[Any] = []
     for parameter, argument in MEASURES[name].match_parameters(arguments):
         is_text = parameter.type == "geometry" and isinstance(argument, str)

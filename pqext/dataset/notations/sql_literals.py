@@ -69,7 +69,7 @@ def parse_hexadecimal(digits: str) -> bytes:
 
 
 def parse_number(text: str) -> int | float | Decimal:
-    """Parse an integer, a float if it prints as the same number, or an exact decimal.
+    """Parse a number as an integer, as a float if formatting it restores the number, or otherwise as a decimal.
 
     Text with an exponent is always a float.
     """
@@ -101,7 +101,7 @@ def excerpt(text: str, offset: int) -> str:
 
 @contextmanager
 def list_sql_types() -> Iterator[None]:
-    """Context manager that makes errors about unknown types list SQL types instead of types of the encoding."""
+    """Context manager in which errors about unknown types list the names of SQL types."""
     try:
         yield
     except ValueError as error:
@@ -248,7 +248,7 @@ COMPARE: dict[type[exp.Expression], Operator] = {
 
 
 def is_right_operand(node: exp.Expression) -> bool:
-    """Return whether a node is the right-hand side of a comparison, where literals are expected."""
+    """Return whether a node is on the right-hand side of a comparison, where a literal is expected."""
     return isinstance(node.parent, tuple(COMPARE)) and node.arg_key == "expression"
 
 
@@ -273,7 +273,7 @@ def convert_interval(node: exp.Interval) -> timedelta | pa.Scalar:
 
 
 def restore_interval(node: Any, tokens: Sequence[Token]) -> Any:
-    """Return sqlglot's node of an interval with the complete text of ``tokens``, whose end sqlglot may drop."""
+    """Return the interval node with the complete text of ``tokens``, because sqlglot may drop the end of the text."""
     texts = [token for token in tokens if token.token_type == TokenType.STRING]
     if not isinstance(node, exp.Interval) or len(texts) != 1:
         return node

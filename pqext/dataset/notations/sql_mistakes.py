@@ -40,7 +40,7 @@ _COMMENT_END = re.compile(r"/\*|\*/")
 
 
 def unclosed_token(text: str) -> tuple[int, str]:
-    """Return the position and the description of the quote or comment in ``text`` that is not closed."""
+    """Return the position and a description of the unclosed quote or comment in ``text``."""
     at = depth = first = 0
     while (token := (_COMMENT_END if depth else _QUOTED).search(text, at)) is not None:
         if token[0] == "/*":
@@ -78,7 +78,7 @@ def expected_syntax(text: str, error: ParseError, parser: Any) -> tuple[int, str
 
 
 def unsupported_syntax(node: Any) -> tuple[int, str]:
-    """Return the position of unsupported syntax, and the reason with a replacement."""
+    """Return the position of unsupported syntax, and a message with the reason and a replacement."""
     at = start_of(node) or 0
     if isinstance(node, exp.Alias) and isinstance(node.args.get("alias"), exp.Identifier):
         alias = node.args["alias"]
@@ -92,7 +92,7 @@ def unsupported_syntax(node: Any) -> tuple[int, str]:
 
 
 def unsupported_node(node: Any, parser: Any) -> tuple[int, str]:
-    """Return the position of an unsupported node or operator, and the reason; ``parser`` has the tokens."""
+    """Return the position of an unsupported node or operator, and the reason. ``parser`` provides the tokens."""
     at = start_of(node) or 0
     if isinstance(node, exp.BitwiseAnd | exp.BitwiseOr):
         return at, "join conditions with 'and' and 'or', not with & and |"

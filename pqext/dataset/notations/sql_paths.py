@@ -17,7 +17,7 @@ from pqext.variant.access.path import format_path
 
 @dataclass(frozen=True, slots=True)
 class PathSpan:
-    """A VARIANT path, with the start (including the colon) and end of its text."""
+    """A VARIANT path, and the start and end of its text. The start is the position of the colon."""
 
     start: int
     stop: int
@@ -126,7 +126,7 @@ def _parse_name(text: str, position: int) -> tuple[str, int]:
     match = _NAME.match(text, position)
     if match is None:
         if text[position : position + 1] == "*":
-            raise PathError(position, "a wildcard matches several values, but a condition requires a single value")
+            raise PathError(position, "a condition cannot use a path with a wildcard, which matches several values")
         raise PathError(position, "expected the name of a field, quoted unless it is a plain word")
     return match[0], match.end()
 

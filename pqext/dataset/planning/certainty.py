@@ -48,7 +48,7 @@ def _possible_rows(condition: Expression, group: RowGroup) -> RowRanges:
 
 
 def can_be_certain(file: ParquetFile) -> bool:
-    """Return whether statistics may replace values: they are trusted, and no option requires reading all data."""
+    """Return whether statistics may be used instead of values: options trust them and allow skipping values."""
     options = file.options
     return options.may_skip_values and options.trust_statistics
 
@@ -56,7 +56,7 @@ def can_be_certain(file: ParquetFile) -> bool:
 def split_plans(
     plans: Iterable[RowGroupPlan], file: ParquetFile, condition: Expression | None, is_exact: bool
 ) -> tuple[list[RowGroupPlan], list[RowGroupPlan]]:
-    """Separate row groups whose rows are all known to match from row groups that must be read.
+    """Separate the row groups in which all rows are known to match from the row groups that must be read.
 
     If not ``is_exact``, the ``condition`` may be true for rows that do not match, so no plan is certain.
     """
@@ -77,7 +77,7 @@ def split_plans(
 def uncertain_plans(
     plans: Iterable[RowGroupPlan], file: ParquetFile, condition: Expression, on_certain: Callable[[int], None]
 ) -> Iterator[RowGroupPlan]:
-    """Yield the ``plans`` without rows that are certain to match; pass the number of these rows to ``on_certain``."""
+    """Exclude rows that are certain to match from ``plans``, and pass the number of these rows to ``on_certain``."""
     for plan in plans:
         if plan.prune_reason is None and can_be_certain(file) and plan.index not in file.deleted_rows:
             rows = [range(plan.num_rows)] if plan.rows is None else plan.rows

@@ -1,4 +1,4 @@
-"""Split a filter into conjuncts, with the leaves that each conjunct reads, and order them by cost and selectivity."""
+"""Split a filter into conjuncts, determine the leaves that each conjunct reads, and order conjuncts by cost."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def conjuncts_of(expression: Expression) -> list[Expression]:
 
 @dataclass(frozen=True)
 class Conjunct:
-    """A conjunct of a filter, with the leaves that it reads, by top-level column."""
+    """A conjunct of a filter, and the leaves to read for it, grouped by top-level column."""
 
     filter: Expression
     names: tuple[str, ...]
@@ -55,7 +55,7 @@ class Conjunct:
 
     @cached_property
     def _fields(self) -> list[VariantField] | None:
-        """The operands if all of them are fields of VARIANT columns, otherwise None."""
+        """The operands of the conjunct, or None if any operand is not a field of a VARIANT column."""
         results = [operand for operand in operands(self.filter) if isinstance(operand, VariantField)]
         nodes = [find(self.schema, item.column) for item in results]
         is_all = len(results) == len(operands(self.filter)) and all(node.logical_name == "VARIANT" for node in nodes)
@@ -67,7 +67,7 @@ class Conjunct:
         return self._fields is not None
 
     def bind_row_group(self, group: RowGroupFacts) -> Conjunct:
-        """Return the conjunct for one row group.
+        """Adapt the conjunct to the leaves of one row group.
 
         If all operands are VARIANT fields that the row group stores in separate leaves, only these leaves are read.
         """
@@ -132,7 +132,7 @@ def _leaf_selectivity(condition: Comparison | IsIn | IsNull | IsNotNull, bounds:
 
 
 def _equality_selectivity(low: Any, high: Any) -> float:
-    """Estimate the fraction of rows that equal one value."""
+    """Estimate the fraction of rows that equal a literal, if the values are in the range ``low`` to ``high``."""
     is_counted = type(low) is int and type(high) is int and high >= low
     return 1 / (high - low + 1) if is_counted else _EQUAL
 

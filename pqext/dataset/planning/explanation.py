@@ -45,7 +45,7 @@ def format_summary(tasks: Sequence[Task]) -> str:
 
 
 def count_skipped(tasks: Iterable[Task]) -> dict[str, dict[str, int]]:
-    """Count the skipped files, row groups, rows, pages and bytes for each type of evidence."""
+    """Count skipped files, row groups, rows, pages and bytes by the evidence for skipping, such as ``statistics``."""
     result: dict[str, dict[str, int]] = {}
 
     def add(evidence: str, **numbers: int) -> None:
@@ -70,7 +70,7 @@ def count_skipped(tasks: Iterable[Task]) -> dict[str, dict[str, int]]:
 
 
 def format_skipping(tasks: Sequence[Task]) -> list[str]:
-    """Return a line for each type of evidence, with the amount of data that it skips."""
+    """Return a line for each type of evidence, with the amount of data skipped by this evidence."""
     lines = []
     for evidence, numbers in count_skipped(tasks).items():
         parts = [with_noun(numbers[name], noun) for name, noun in _NOUNS.items() if numbers.get(name)]
@@ -178,7 +178,7 @@ def _group_lines(plan: RowGroupPlan) -> list[str]:
 
 
 def _rows_text(plan: RowGroupPlan) -> str:
-    """Format the rows that remain after page pruning as their first few ranges."""
+    """Format the number of rows that remain after page pruning, and the first ranges of these rows."""
     rows = plan.rows or []
     held = sum(map(len, rows))
     spans = ", ".join(f"{item.start:,} to {item.stop - 1:,}" for item in rows[:_SHOWN_RANGES])
@@ -190,7 +190,7 @@ def _rows_text(plan: RowGroupPlan) -> str:
 
 
 def stage_columns(stage: Stage) -> list[str]:
-    """Return the names of the columns that a stage reads, and of the VARIANT fields that it reads from leaves."""
+    """Return the names of the columns and VARIANT fields that a stage reads."""
     names = [*(stage.columns or ()), *(name for name, _ in stage.leaves)]
     if stage.filter is not None and stage.asked:
         fields = operands(stage.filter)
@@ -211,7 +211,7 @@ def _stage_text(number: int, stage: Stage) -> str:
 
 
 def checkable_parts(condition: Expression | None, result: Iterable[object]) -> tuple[list[VariantField], list[Spatial]]:
-    """Return the VARIANT fields and the spatial conditions of a query, which can be checked for mistakes."""
+    """Return the parts of a query that can be checked for mistakes: VARIANT fields and spatial conditions."""
     requested = [] if condition is None else operands(condition)
     requested += [base for element in result if isinstance(element, ComputedColumn) for base in bases(element.field)]
     spatial = [] if condition is None else [leaf for leaf in leaves(condition) if isinstance(leaf, Spatial)]
@@ -226,7 +226,7 @@ def mistake_warnings(fields: list[VariantField], conditions: list[Spatial], file
 
 
 def box_warnings(conditions: Iterable[Spatial], schema: pa.Schema) -> list[str]:
-    """Return warnings about boxes and distances of spatial conditions that are unlikely in the CRS of the column.
+    """Return warnings about spatial conditions with boxes or distances that are implausible in the column's CRS.
 
     These are boxes of GEOMETRY columns outside the longitudes of a geographic CRS or, in another CRS, with
     ``xmin > xmax``, and distances of more degrees than a circle has. On the globe, longitudes wrap.
@@ -264,7 +264,7 @@ def _box_warning(condition: Spatial, schema: pa.Schema) -> str:
 
 
 def _field(schema: pa.Schema, path: tuple[str, ...]) -> pa.Field | None:
-    """Return the field at a path of names; None if it does not exist or is within a list."""
+    """Return the field at ``path``; None if the field does not exist or is inside a list."""
     inner: pa.Schema | pa.DataType = schema
     result: pa.Field | None = None
     for name in path:

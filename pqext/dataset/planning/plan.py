@@ -29,7 +29,7 @@ ByteRange = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Columns of a row group that are read together, for the rows that earlier stages select."""
+    """Columns of a row group that are read together, for the rows that the preceding stages selected."""
 
     columns: tuple[str, ...] | None
     """Columns requested from the reader: names and dotted paths, all columns if None."""
@@ -57,7 +57,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class RowGroupPlan:
-    """Plan of one row group; ``num_bytes`` is the total stored size of the columns it needs."""
+    """Plan of one row group. ``num_bytes`` is the total stored size of the columns to read."""
 
     index: int
     num_rows: int
@@ -76,7 +76,7 @@ class RowGroupPlan:
 
     @property
     def rows_read(self) -> int:
-        """Number of selected rows, without other rows on the same pages."""
+        """Number of selected rows. Other rows on the same pages are not counted."""
         if self.prune_reason is not None:
             return 0
         return self.num_rows if self.rows is None else sum(map(len, self.rows))
@@ -171,7 +171,7 @@ class Task:
         except (KeyError, TypeError, RecursionError) as error:
             raise ValueError(f"not a valid plan: {error!r}") from error
         if len({group.index for group in groups}) < len(groups):
-            raise ValueError("not a valid plan: it lists a row group twice")
+            raise ValueError("not a valid plan: duplicate row groups")
         return plan
 
 
@@ -270,7 +270,7 @@ def _check_integer(value: Any) -> int:
 
 def _check_count(value: Any) -> int:
     if _check_integer(value) < 0:
-        raise TypeError(f"expected a number of 0 or more, not {value}")
+        raise TypeError(f"expected a non-negative integer, not {value}")
     return int(value)
 
 
@@ -293,7 +293,7 @@ def _check_pairs(value: Any) -> list[tuple[int, int]]:
 def check_plans(
     plans: Iterable[RowGroupPlan], file: ParquetFile, computed_columns: Sequence[ComputedColumn]
 ) -> Iterator[RowGroupPlan]:
-    """Yield the ``plans``, each after a check that its row group, columns and leaves exist in ``file``.
+    """Check that the row groups, columns and leaves in ``plans`` exist in ``file``, and yield the plans.
 
     Raises ``ValueError`` if a plan belongs to another file.
     """
@@ -301,7 +301,7 @@ def check_plans(
     for plan in plans:
         check_row_groups([plan.index], file)
         if plan.prune_reason is None and not plan.stages:
-            raise ValueError(f"no stage reads row group {plan.index}: the plan is an outline; complete it first")
+            raise ValueError(f"the plan of row group {plan.index} is an outline without stages; pass a complete plan")
         if plan.stages not in seen:
             for number, stage in enumerate(plan.stages):
                 _check_stage(stage, file, computed_columns, is_last=number == len(plan.stages) - 1)
@@ -313,7 +313,7 @@ def check_row_groups(row_groups: Iterable[int], file: ParquetFile) -> None:
     """Raise ``ValueError`` if a row group does not exist in ``file``."""
     for index in row_groups:
         if not 0 <= index < len(file.row_groups):
-            raise _other_file_error(f"it has a row group {index}, the file {len(file.row_groups)} row groups")
+            raise _other_file_error(f"it reads row group {index}, but the file has {len(file.row_groups)} row groups")
 
 
 def _check_stage(stage: Stage, file: ParquetFile, computed_columns: Sequence[ComputedColumn], *, is_last: bool) -> None:

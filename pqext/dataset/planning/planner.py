@@ -58,7 +58,7 @@ class FilePlanner:
         self, use_page_indexes: bool, with_ranges: bool, row_target: RowTarget | None = None, *,
         row_groups: Collection[int] | None = None,
     ) -> Iterator[RowGroupPlan]:
-        """Yield a plan for each row group on demand, until the rows of ``row_target`` are certain.
+        """Yield a plan for each row group, created on demand, until ``row_target`` rows are certain to match.
 
         ``use_page_indexes`` also prunes pages. ``with_ranges`` adds byte ranges and complete reasons, which are
         not needed to execute a plan. ``row_groups`` are the row groups to plan, all if None. Raises
@@ -106,11 +106,11 @@ class FilePlanner:
         return iter(groups) if row_groups is None else (groups[index] for index in sorted(row_groups))
 
     def can_share(self, facts: FileFacts, options: ReadOptions) -> bool:
-        """Return whether a planner of a file with ``facts`` and ``options`` can share the results of this planner."""
+        """Return whether the results of this planner are valid for a file with ``facts`` and ``options``."""
         return self.facts.schema is facts.schema and self.options is options
 
     def copy_for_file(self, facts: FileFacts) -> FilePlanner:
-        """Return a planner of the same query, with the results so far, for another file with the same schema."""
+        """Return a planner of the same query for another file with the same schema. Existing results are shared."""
         other = FilePlanner.__new__(FilePlanner)
         other.__dict__.update(self.__dict__, facts=facts, _open=frozenset())
         return other
@@ -121,7 +121,7 @@ class FilePlanner:
         return self._bound
 
     def prunes_all(self) -> bool:
-        """Return whether the footer proves that no row group matches. False if each lookup requires a round trip."""
+        """Return whether the footer proves that no row matches. False if each lookup requires a round trip."""
         bound = self._bind()
         if bound is None or self.facts.round_trip_bytes:
             return False
@@ -218,7 +218,7 @@ class FilePlanner:
         return tuple(stages) if worth else (merge_stages(stages),)
 
     def _separate_leaves(self, group: RowGroupFacts, excluded_columns: frozenset[str]) -> dict[str, int]:
-        """Return the computed columns that a row group stores in a separate leaf, and the number of that leaf.
+        """Return the leaf index of each computed column that a row group stores in a separate leaf.
 
         Columns computed from the top-level columns ``excluded_columns`` are omitted.
         """
@@ -242,9 +242,9 @@ class FilePlanner:
         return self._known_stages[key]
 
     def _result_leaves(self, leaves: Mapping[str, int]) -> tuple[tuple[str, ...], dict[str, frozenset[int]]]:
-        """Return the names that the result reads, and their leaves by top-level column.
+        """Return the names of the columns to read for the result, and the leaves of each top-level column.
 
-        ``leaves`` are the leaves of computed columns; other computed columns are read from their VARIANT.
+        ``leaves`` are the leaves of computed columns. Other computed columns are read from the VARIANT.
         """
         key = tuple(leaves.items())
         if key not in self._known_results:
@@ -259,12 +259,12 @@ class FilePlanner:
 
     @cached_property
     def _tops(self) -> frozenset[str]:
-        """The top-level columns that are read, except for those read only for computed columns."""
+        """The top-level columns to read, without columns that only computed columns use."""
         return frozenset(node.path[0] for node in self._required_nodes(()))
 
     @cached_property
     def _result_tops(self) -> frozenset[str]:
-        """The top-level columns of the result, except for those read only for computed columns."""
+        """The top-level columns to read for the stored columns of the result."""
         return self._without_filter._tops
 
     @cached_property
@@ -310,7 +310,7 @@ class FilePlanner:
         return True
 
     def _required_nodes(self, computed_columns: Sequence[ComputedColumn]) -> list[SchemaNode]:
-        """Return the nodes to read: the columns, and other nodes that ``computed_columns`` or the filter need."""
+        """Return the nodes to read for the columns of the result, for ``computed_columns`` and for the filter."""
         if self.columns is None:
             return list(self.facts.schema.root.children)
         nodes = [lookup(self.facts.schema, column) for column in self.columns]
@@ -339,7 +339,7 @@ class FilePlanner:
         return [node]
 
     def _names(self, nodes: Sequence[SchemaNode]) -> tuple[str, ...]:
-        """Return the names of ``nodes`` for the reader: dotted paths, or top-level columns if names contain dots."""
+        """Return dotted paths of ``nodes`` for the reader, or top-level names where a dotted path is ambiguous."""
         result = (
             node.dotted_path if self.facts.schema.find(node.dotted_path) is node else node.path[0] for node in nodes
         )
@@ -352,7 +352,7 @@ class FilePlanner:
 
     @cached_property
     def _common_leaves(self) -> list[SchemaNode] | None:
-        """The leaves that are read from every row group, in any stage; None if they differ between row groups."""
+        """The leaves to read from each row group, in all stages; None if the leaves differ between row groups."""
         if self.computed or any(conjunct.is_within_variants for conjunct in self._conjuncts):
             return None
         leaves = self.facts.schema.leaves
@@ -373,7 +373,7 @@ class RowTarget:
 
 
 def _prove_no_match(bound: Bound, group: RowGroupFacts, *, with_reasons: bool) -> Proof | None:
-    """Prove that no row matches; return None if a row may match. The reason is complete only if ``with_reasons``."""
+    """Return a proof that no row matches; None if a row may match. Without ``with_reasons``, it has no details."""
     if with_reasons:
         return prove_no_match(bound, group)
     return None if row_group_may_match(bound, group) else _REFUSED
@@ -388,7 +388,7 @@ def _operands_by_path(operands: Sequence[Operand]) -> dict[tuple[str, ...], list
 
 
 def _leaves_by_top(schema: Schema, names: Sequence[str]) -> dict[str, frozenset[int]]:
-    """Return the leaves of the columns ``names``, by top-level column."""
+    """Return the leaves of the columns ``names``, grouped by top-level column."""
     result: dict[str, set[int]] = {}
     for name in names:
         node = schema.find(name)

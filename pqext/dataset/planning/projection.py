@@ -70,7 +70,7 @@ class ComputedColumn:
         return self.field._key()
 
     def arrow_field(self, file: ParquetFile) -> pa.Field:
-        """Return the column's Arrow field in a file. Raises the errors of binding if the file does not support it."""
+        """Return the column's Arrow field in a file. Raises the errors of :func:`bind` for invalid columns."""
         for base in bases(self.field):
             node = find(file.schema, operand_column(base))
             if isinstance(base, VariantField) and node.logical_name != "VARIANT":
@@ -96,7 +96,7 @@ def _stored_field(column: Column, file: ParquetFile) -> pa.Field:
 
 
 def leaf_of(field: VariantField, group: RowGroupFacts) -> SchemaNode | None:
-    """Return the leaf that contains all values of a field in a row group; None if a single leaf does not suffice.
+    """Return the leaf that contains all values of a field in a row group; None if other leaves contain values.
 
     Values that do not match the type of the leaf are stored in the sibling ``value``, which must be completely null.
     Objects are stored in ``typed_value``, so the field is not stored elsewhere.
@@ -115,7 +115,7 @@ def leaf_of(field: VariantField, group: RowGroupFacts) -> SchemaNode | None:
 
 
 def parse_columns(columns: Any) -> tuple[str | ComputedColumn, ...]:
-    """Parse the ``columns`` of a scan: names, columns, VARIANT fields and named values, or a mapping by result name."""
+    """Parse the ``columns`` of a scan: a list of names and values, or a mapping from result names to values."""
     if isinstance(columns, str):
         raise TypeError(column_list_hint(columns))
     if isinstance(columns, Mapping):
@@ -137,7 +137,7 @@ def parse_columns(columns: Any) -> tuple[str | ComputedColumn, ...]:
             parsed.append(ComputedColumn(*column))
         elif isinstance(column, tuple) and len(column) == 2 and isinstance(column[1], Expression):
             raise TypeError(
-                f"a condition cannot be a column: pass {column[1]} as filter=, or select its input columns and "
+                f"a condition cannot be a column: pass {column[1]} as filter=, or select the columns it uses and "
                 "evaluate it on the result"
             )
         elif isinstance(column, Value):
@@ -163,7 +163,7 @@ def parse_columns(columns: Any) -> tuple[str | ComputedColumn, ...]:
 def input_columns(
     value: Value, partition_names: Collection[str], prefix: str
 ) -> tuple[list[str], list[ComputedColumn], Value]:
-    """Split the columns that a value is computed from into partition columns and columns of the files.
+    """Split the inputs of a computed value into partition columns and columns of the files.
 
     Returns the names of the partition columns, the columns of the files under names that begin with ``prefix``, and
     the value as computed from these columns.
@@ -187,7 +187,7 @@ def duplicate_column_message(name: str) -> str:
 def leaves_of(
     group: RowGroupFacts, computed_columns: Sequence[ComputedColumn], excluded_columns: Collection[str]
 ) -> dict[ComputedColumn, SchemaNode]:
-    """Return the computed columns that a row group stores in a separate leaf, each with its leaf.
+    """Return the leaf of each computed column that a row group stores in a separate leaf.
 
     Fields of the top-level columns ``excluded_columns`` are omitted, because they are read with these columns.
     """
@@ -206,7 +206,7 @@ def read_leaves(
     batches: Iterator[pa.RecordBatch], batch_rows: int, rows: RowRanges | NDArray[np.int64] | None,
     compared_leaves: Collection[int], budget: Budget,
 ) -> Iterator[tuple[pa.RecordBatch, dict[Key, pa.Array]]]:
-    """Yield the ``batches`` of a row group, or of its ``rows``, each with the VARIANT fields read from leaves.
+    """Yield ``batches`` of a row group, and for each batch the values of VARIANT fields, read from ``leaves``.
 
     Strings of the leaves ``compared_leaves`` are returned as dictionary arrays if they are stored dictionary-encoded.
     """
@@ -237,7 +237,7 @@ def read_leaves(
 def compute_columns(
     computed_columns: Sequence[ComputedColumn], leaves: Fields, batch: pa.RecordBatch
 ) -> list[pa.Array]:
-    """Return the values of the computed columns for a batch, from their leaves or from columns of the batch."""
+    """Return the values of ``computed_columns`` for a batch. Values in ``leaves`` are used, others are computed."""
     return [
         leaves[column.key] if column.key in leaves
         else stored_values(column.field, batch) if isinstance(column.field, Column)

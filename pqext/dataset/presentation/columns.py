@@ -39,7 +39,7 @@ class Formats:
         return self.variants == "binary" and self.geometry == "wkb"
 
     def converts(self, field: pa.Field) -> bool:
-        """Return whether values of a column, or values nested in it, are converted."""
+        """Return whether the values of a column, at any depth, are converted."""
         return any(
             (self.variants != "binary" and is_variant(part)) or (self.geometry != "wkb" and is_geometry(part))
             for part in _nested_fields(field)
@@ -59,7 +59,7 @@ class Formats:
                 raise ValueError(f"{name}={value!r} creates Python objects, which Arrow cannot represent; {remedy}")
 
     def arrow_formats(self) -> Formats:
-        """Return the formats that Arrow can represent; other columns keep their stored format."""
+        """Return the same formats, but the stored format instead of formats that Arrow cannot represent."""
         return Formats(
             "binary" if self.variants == "python" else self.variants,
             "wkb" if self.geometry == "shapely" else self.geometry,
@@ -75,7 +75,7 @@ class Formats:
         return pa.schema(list(map(self._field, schema)), metadata or None)
 
     def convert_batch(self, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-        """Convert a batch to the formats; ``schema`` is the schema of its stored columns."""
+        """Convert the columns of a batch. ``schema`` is the schema of the batch before the conversion."""
         if self.is_stored or not any(map(self.converts, schema)):
             return batch
         columns = [self.convert_array(column, field) for column, field in zip(batch.columns, schema, strict=True)]
@@ -84,7 +84,7 @@ class Formats:
         return pa.RecordBatch.from_arrays(columns, schema=self.schema(schema))
 
     def convert_table(self, table: pa.Table) -> pa.Table:
-        """Convert a table to the formats."""
+        """Convert the columns of a table."""
         if self.is_stored or not any(map(self.converts, table.schema)):
             return table
         schema = self.schema(table.schema)

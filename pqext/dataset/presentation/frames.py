@@ -68,7 +68,7 @@ def to_polars(table: pa.Table, formats: Formats) -> polars.DataFrame:
 
 
 def _object_columns(table: pa.Table, formats: Formats) -> dict[int, list[Any]]:
-    """Return the values of the columns that Arrow cannot represent, by column position."""
+    """Return the Python objects of each column that Arrow cannot represent, by column position."""
     return {
         place: [value for chunk in column.chunks for value in objects(chunk, field, formats)]
         for place, (column, field) in enumerate(zip(table.columns, table.schema, strict=True))
@@ -84,7 +84,7 @@ def _clear_columns(table: pa.Table, positions: Mapping[int, object]) -> pa.Table
 
 
 def objects(array: pa.Array, field: pa.Field, formats: Formats) -> list[Any]:
-    """Return a list with a Python object for each value of a column, in the formats.
+    """Convert the values of a column to Python objects. ``formats`` defines the classes of geometries and VARIANTs.
 
     Structs become dicts, lists become lists, and maps become lists of pairs.
     """

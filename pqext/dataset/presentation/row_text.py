@@ -78,7 +78,7 @@ class _Columns:
                 raise self.error(fault, start, column)
 
     def error(self, fault: int, row: int, column: int) -> Exception:
-        """Return the error for a fault code of the kernel at ``row`` and ``column``."""
+        """Return the exception for an error code that the kernel returned at ``row`` and ``column``."""
         from pqext.variant.kernels.binary import Fault
 
         name = self._schema.field(column).name
@@ -93,7 +93,7 @@ class _Columns:
         return LimitError(f"column {name!r}: the text is longer than 2 GiB; read fewer rows at a time")
 
     def _node(self, array: pa.Array, field: pa.Field) -> tuple[Any, ...]:
-        """Describe a column or a child for the kernel, and add the nodes of its children."""
+        """Describe a column or a nested array for the kernel. The nodes of its children are added first."""
         kinds = TextKind
         if self._formats.geometry != "wkb" and is_geometry(field):
             from pqext.geo.text.wkt import to_wkt
@@ -166,7 +166,7 @@ def _node(
     text_type: TextKind, array: pa.Array, width: int, *, scale: int = 0, values: int | None = 1,
     offsets: pa.Buffer | None = None, base: int = 0, children: tuple[int, int] = (0, 0),
 ) -> tuple[Any, ...]:
-    """Describe an array for the kernel; ``values`` is the index of the buffer of its values."""
+    """Describe an array for the kernel. ``values`` is the index of the array's value buffer."""
     buffers = array.buffers()
     validity = buffers[0] if array.null_count and text_type is not TextKind.KIND_NULL else None
     data = None if values is None else buffers[values]

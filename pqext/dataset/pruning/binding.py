@@ -63,7 +63,7 @@ Question: TypeAlias = "core.Predicate | SpatialPredicate | VariantPredicate"
 
 @dataclass(frozen=True)
 class Leaf:
-    """Leaf of the expression on ``node``. No row matches unless all predicates in ``questions`` may match."""
+    """Condition on the column ``node``. No row matches unless all predicates in ``questions`` may match."""
 
     expression: Expression
     node: SchemaNode
@@ -101,7 +101,7 @@ class AnyOf:
 
 @dataclass(frozen=True, slots=True)
 class ComputedLeaf:
-    """Leaf of the expression on a computed operand. No row matches unless the operand's bounds allow ``question``.
+    """Condition on a computed operand. No row matches unless the operand's bounds allow ``question``.
 
     The question is a predicate on the operand's values, or a comparison operator with another operand.
     """
@@ -264,7 +264,7 @@ def _check_geometries(column: Column, node: SchemaNode) -> None:
 
 
 def _geometry_base(leaf: Spatial) -> Base:
-    """Return the first column that the geometries are computed from. Its statistics are used for pruning."""
+    """Return the first input column of the geometries. The statistics of this column are used for pruning."""
     return bases(leaf.operand)[0]
 
 
@@ -297,11 +297,11 @@ def find(schema: Schema, column: Column, extra_names: Iterable[str] = ()) -> Sch
     node = schema.root
     for depth, name in enumerate(column.path):
         if depth and find_by_logical_type(node.logical_name) is not None:
-            inside = f"column {column} lies inside {escape_text(node.dotted_path)}, a {node.logical_name}"
+            inside = f"column {column} is a value inside the {node.logical_name} column {escape_text(node.dotted_path)}"
             message = mistakes.value_hint(node, mistakes.notation(column), column.path[depth:])
             raise TypeError(inside + message + (column.place or ""))
         if node.max_repetition_level or node.logical_name in ("LIST", "MAP"):
-            raise TypeError(f"column {column} is inside a list or map, so a row has no single value")
+            raise TypeError(f"column {column} is inside a list or map; a condition requires one value per row")
         child = node.child(name)
         if child is None:
             raise ValueError(mistakes.no_column_message(column, node, name, extra_names))
@@ -352,7 +352,7 @@ def _comparison_type(operand: Operand, schema: Schema) -> ValueType:
 
 
 def _geometry_columns(operand: Operand) -> list[Base]:
-    """Return the columns that an operand uses as geometries."""
+    """Return the columns that the operand's spatial functions use as geometries."""
     match operand:
         case SpatialValue():
             return bases(operand)

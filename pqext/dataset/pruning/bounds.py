@@ -81,7 +81,7 @@ def _drop_counts(bounds: Bounds) -> Bounds:
 
 
 def _signed_type(type: pa.DataType) -> pa.DataType:
-    """Return ``type``, or a decimal type that can represent all values of an unsigned integer type."""
+    """Return ``type``, or a decimal type for all values if ``type`` is an unsigned integer type."""
     return pa.decimal128(20, 0) if pa.types.is_unsigned_integer(type) else type
 
 
@@ -98,7 +98,7 @@ def _arithmetic_bounds(operand: Arithmetic, types: _Types, get_bounds: _Known) -
 
 
 def _endpoints(bounds: Bounds, in_doubles: bool) -> tuple[Any, Any] | None:
-    """Return finite bounds, as doubles or as exact decimals; None if they are not finite numbers."""
+    """Return the minimum and maximum as doubles or as exact decimals; None unless both are finite numbers."""
     low, high = bounds.minimum, bounds.maximum
     if low is None or high is None or isinstance(low, bytes) or isinstance(high, bytes):
         return None

@@ -31,7 +31,7 @@ _MOST = sys.float_info.max
 
 
 def implied_predicate(condition: Comparison) -> tuple[Column, SpatialPredicate] | None:
-    """Return the column and the spatial predicate implied by comparing a coordinate or a distance with a number.
+    """Return a column and a spatial predicate implied by a comparison of a coordinate or distance with a number.
 
     Return None for other conditions, and for numbers that do not fit into a double.
     """
@@ -54,7 +54,7 @@ def implied_predicate(condition: Comparison) -> tuple[Column, SpatialPredicate] 
 
 
 def result_predicate(condition: Spatial) -> SpatialPredicate | None:
-    """Return the predicate that tests a condition on computed geometries with boxes of their column.
+    """Return a predicate that uses the boxes of a column to prune by a condition on geometries computed from it.
 
     Return None if boxes cannot disprove the condition, because the geometries are computed from several columns or an
     empty result may match.

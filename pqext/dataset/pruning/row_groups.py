@@ -47,7 +47,7 @@ def row_group_may_match(bound: Bound, row_group: RowGroupFacts) -> bool:
 
 
 def prune_reason(bound: Bound, row_group: RowGroupFacts) -> str | None:
-    """Return the reason that no row of ``row_group`` matches, as text; None if a row may match."""
+    """Return a text that explains why no row of ``row_group`` matches; None if a row may match."""
     result = prove_no_match(bound, row_group)
     return None if result is None else result.reason
 
@@ -163,7 +163,7 @@ def rows_that_may_match(bound: Bound, row_group: RowGroupFacts) -> RowRanges:
 
 
 def _derived_rows(bound: ComputedLeaf, row_group: RowGroupFacts) -> RowRanges:
-    """Return the rows that may satisfy a condition on a computed value, by the bounds of the pages of its columns."""
+    """Return the rows that may satisfy a condition on a computed value, using the page bounds of its inputs."""
     nodes = {node.leaf_start: node for node in bound.nodes.values() if node is not None}
     pages = {leaf: found for leaf, node in nodes.items() if (found := row_group.chunk(node).pages) is not None}
     whole = {leaf: row_group.chunk(node).bounds() for leaf, node in nodes.items() if leaf not in pages}
@@ -186,7 +186,7 @@ def _leaf_bounds(bounds: Mapping[int, Bounds], node: SchemaNode) -> Bounds:
 
 
 def candidate_rows(bound: Bound, row_group: RowGroupFacts) -> RowRanges | None:
-    """Return the rows of ``row_group`` that may match by its page indexes; None if no row is excluded."""
+    """Return the rows that may match according to page indexes; None if the indexes exclude no row."""
     if row_group.num_rows <= 0:  # the reader reports the invalid row count
         return None
     rows = rows_that_may_match(bound, row_group)
@@ -207,7 +207,7 @@ def _predicate_rows(node: SchemaNode, row_group: RowGroupFacts, question: Questi
 
 
 def _rows_by_nulls(node: SchemaNode, row_group: RowGroupFacts, question: IsNull | IsNotNull) -> RowRanges | None:
-    """Return the rows that may satisfy a null test on a group, by the pages of a leaf that is required within it."""
+    """Return the rows that may satisfy a null test on a group, using the pages of a leaf that is null only with it."""
     for leaf in node.leaves():
         if not leaf.max_repetition_level and leaf.max_definition_level == node.max_definition_level:
             pages = row_group.chunk(leaf).pages

@@ -95,7 +95,7 @@ def _query_box(geometry: Geometry) -> tuple[float, float, float, float] | None:
 
 
 def _unit_lengths(column: Column, group: RowGroup, query: tuple[float, float, float, float]) -> tuple[float, float]:
-    """Return the lengths of one unit of X and of Y near a geometry: in metres for GEOGRAPHY, otherwise 1."""
+    """Return the length of one degree of longitude and latitude in metres for GEOGRAPHY; otherwise 1 and 1."""
     if find(group.schema, column).logical_name != "GEOGRAPHY":
         return 1.0, 1.0
     return _DEGREE * math.cos(math.radians(min(89.0, max(abs(query[1]), abs(query[3]))))), _DEGREE

@@ -1,4 +1,4 @@
-"""Strategy for files whose schemas must agree: the first file determines the schema of the result."""
+"""Schema strategy for files with the same schema: the first file determines the schema of the result."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _SEPARATELY = "; read the files separately"
 _UNION = '; schema="union", on the command line --union, reads files whose schemas differ as one table'
 
 
-class Agreement(SchemaStrategy):
-    """Schema strategy that uses the schema of the first opened file for the result.
+class FirstFileSchema(SchemaStrategy):
+    """Schema strategy in which the first opened file determines the schema, and other files must have the same schema.
 
     Types that Parquet does not distinguish follow the first file, if they represent the same values.
     """
@@ -46,7 +46,7 @@ class Agreement(SchemaStrategy):
         return self._schema
 
     def request_file(self, position: int, file: ParquetFile, filter: Expression | None) -> FileRequest:
-        """Return the request with the scan's columns and filter. Raises ``ValueError`` if the file's schema differs."""
+        """Return the request for a file. Raises ``ValueError`` if the schema of the file differs."""
         alike, own = self._alike, (file.schema, file.stored_schema)
         # Files with the same schema share the object.
         if alike is not None and alike[0] is own[0] and alike[1].has_same_text(own[1]):
@@ -60,13 +60,13 @@ class Agreement(SchemaStrategy):
         return file_request
 
     def request_count(self, position: int, file: ParquetFile, filter: Expression | None) -> FileRequest:
-        """Return the request for a count. The types of unselected columns need not agree."""
+        """Return the request that counts matching rows. Types of unselected columns are not compared."""
         if self.table_request.result is None:
             return _COUNTED if filter is None else replace(_COUNTED, filter=filter)
         return self.request_file(position, file, filter)
 
     def check_filter(self, file: ParquetFile) -> None:
-        """Raise the errors of binding if a file does not support the filter."""
+        """Raise the errors of :func:`bind` if a file does not support the filter."""
         if file.schema is self._suited:
             return
         if len(self.table_request.sources) > 1:
@@ -137,7 +137,7 @@ class Agreement(SchemaStrategy):
             raise SchemaMismatchError(reason) from None
 
     def _is_known(self, schema: pa.Schema) -> bool:
-        """Return whether ``schema`` equals the result's schema column by column; names may occur twice."""
+        """Return whether the columns of ``schema`` equal the columns of the result, in the same order."""
         return bool(strip_extents(schema).equals(self._schema, check_metadata=True))
 
 
@@ -151,7 +151,7 @@ def check_agreement(
     if len(set(first.names)) < len(first.names):
         raise SchemaMismatchError(
             f"schemas cannot be matched by name: {first_path} has duplicate column names, but {other_path} has other "
-            "columns; read the files one by one"
+            "columns; read each file separately"
         )
     if advice and not are_unifiable([first, other]):
         advice = _SEPARATELY

@@ -41,7 +41,7 @@ def build_missing_column(rows: int, field: pa.Field, missing: Mapping[str, Any])
 
 
 def conform(array: pa.Array, type: pa.DataType, name: str, missing: Mapping[str, Any] = _NONE) -> pa.Array:
-    """Cast ``array`` to ``type``, and add fields that are not in the file with the values in ``missing``.
+    """Cast ``array`` to ``type``. Fields that the file lacks are added with the values in ``missing``, or with nulls.
 
     Raises ``ValueError`` with the column ``name`` if a value does not fit.
     """
@@ -160,7 +160,7 @@ def _is_same_type(first: GeospatialType, second: GeospatialType) -> bool:
 
 
 def _children(type: pa.DataType) -> list[pa.Field]:
-    """Return the child fields of a struct, a list or a map; the fields of lists and maps have fixed names."""
+    """Return the child fields of a nested type. The children of lists and maps get the standard names."""
     if pa.types.is_map(type):
         return [type.key_field.with_name("key"), type.item_field.with_name("value")]
     if pa.types.is_struct(type):

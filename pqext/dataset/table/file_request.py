@@ -65,7 +65,7 @@ class TableRequest:
 
     @property
     def tops(self) -> frozenset[str] | None:
-        """Possible names of the top-level columns that the result or the filter needs; None for all columns."""
+        """Candidates for the names of top-level columns in the result and the filter; None for all columns."""
         if self.columns is None:
             return None
         requested = paths(self.filter) if self.filter is not None else ()
@@ -79,7 +79,7 @@ class TableRequest:
 
     @cached_property
     def compared_tops(self) -> tuple[str, ...]:
-        """Names of the top-level columns whose stored values conditions and computed columns use.
+        """Names of the top-level columns of which conditions or computed columns use the stored values.
 
         Conditions that test for nulls do not use values, and coordinates may be transformed to another CRS first.
         """
@@ -108,7 +108,7 @@ class TableRequest:
             bind(leaf, file.schema)
 
     def schema_of(self, file: ParquetFile) -> pa.Schema:
-        """Return the Arrow schema that the result would have for this file only."""
+        """Return the Arrow schema of the result if this file were the first file."""
         self.partitions.check_name_conflicts(file.schema.root)
         if self.result is None:
             schema = self.partitions.complete_schema(file.read(None, row_groups=[]).schema)
@@ -158,7 +158,7 @@ class FileRequest:
     def result_batch(
         self, batch: pa.RecordBatch, computed_values: Sequence[pa.Array], constants: Mapping[str, pa.Array]
     ) -> pa.RecordBatch:
-        """Build rows of the result from a batch of the file, the computed columns and its partition values."""
+        """Build a batch of the result from a batch of the file, computed columns and partition values."""
         return _project(batch, self.named_arrays(computed_values, constants), self.schema)
 
     def named_arrays(
@@ -188,10 +188,10 @@ class SchemaStrategy(ABC):
 
     @abstractmethod
     def check_filter(self, file: ParquetFile) -> None:
-        """Raise the errors of binding if a file does not support the scan's filter."""
+        """Raise the errors of :func:`bind` if a file does not support the scan's filter."""
 
     def request_count(self, position: int, file: ParquetFile, filter: Expression | None) -> FileRequest:
-        """Return the request for a file whose rows are only counted; see :meth:`request_file`."""
+        """Return the request that counts the matching rows of a file. For arguments, see :meth:`request_file`."""
         return self.request_file(position, file, filter)
 
     @abstractmethod
@@ -204,7 +204,7 @@ class SchemaStrategy(ABC):
 
 
 def _stored_bases(operand: Operand) -> list[Base]:
-    """Return the base columns of an operand that it uses without a transformation to another CRS."""
+    """Return the columns and fields that an operand uses without a transformation to another CRS."""
     if isinstance(operand, SpatialValue) and operand.function == "st_transform":
         return []
     if isinstance(operand, SpatialValue | Arithmetic):
@@ -268,7 +268,7 @@ def _duration(operand: Operand, file: ParquetFile) -> ValueType | None:
 
 
 def _project(batch: pa.RecordBatch, named_arrays: Mapping[str, pa.Array], schema: pa.Schema) -> pa.RecordBatch:
-    """Select the columns of the result from ``batch`` and ``named_arrays``, omitting those read only for the filter."""
+    """Build a batch of the columns in ``schema`` from ``named_arrays`` and the columns of ``batch``."""
     if not named_arrays and batch.schema.equals(schema, check_metadata=True):
         return batch
     if not schema.names:

@@ -56,7 +56,7 @@ _OTHERS = "*"
 
 @dataclass(frozen=True, slots=True)
 class RemainingFilter:
-    """Part of a filter that remains for one file. If it has a ``prune_reason``, no row of the file can match."""
+    """Filter that remains to be evaluated on the rows of a file. If ``prune_reason`` is set, no row can match."""
 
     filter: Expression | None
     prune_reason: str | None = None
@@ -66,7 +66,7 @@ class RemainingFilter:
 
 @dataclass(frozen=True, slots=True)
 class Partitions:
-    """Partition columns of the folders below ``root``, with their types.
+    """Partition columns below the folder ``root``, and their types.
 
     The additional columns with the file path and the row number are included if they are requested.
     """
@@ -84,7 +84,7 @@ class Partitions:
         return bool(self.schema.names)
 
     def values(self, sources: Sequence[Any]) -> pa.RecordBatch:
-        """Return the partition values, one row per source. They are null if the folders of a source lack the column."""
+        """Return the partition values, one row per source. A value is null if the source's path does not contain it."""
         results = [self._stated_values(source) for source in sources]
         columns = []
         for field in self.schema:
@@ -106,7 +106,7 @@ class Partitions:
         return self.stated.get(source_name(source), {})
 
     def evaluate(self, filter: Expression | None, values: pa.RecordBatch) -> list[RemainingFilter]:
-        """Return the filter that remains after evaluating ``filter`` on each row of ``values``, the values of a source.
+        """Evaluate ``filter`` on each row of ``values``, the values of a source; return the remaining filters.
 
         Raises ``TypeError`` if a literal cannot be compared with its column.
         """
@@ -118,8 +118,8 @@ class Partitions:
         names = set(self.schema.names)
         if self.rows is not None and any(path[0] == self.rows for path in paths(whole)):
             raise ValueError(
-                f"column {self.rows!r} contains row numbers, which are computed while reading; filter the result "
-                "instead"
+                f"column {self.rows!r} contains row numbers, which filters do not support; read the rows and filter "
+                "the result"
             )
         if not names & {path[0] for path in paths(whole)}:
             return [RemainingFilter(filter)] * values.num_rows
@@ -142,7 +142,7 @@ class Partitions:
             if not pa.types.is_string(values.schema.field(name).type):
                 raise
             raise TypeError(
-                f"{error}; values of {escape_text(name)} in folder names are text: pass partition_types="
+                f"{error}; column {escape_text(name)} contains text from folder names: pass partition_types="
                 f"{{{name!r}: 'int64'}} to read numbers"
             ) from None
 
@@ -164,7 +164,7 @@ class Partitions:
         return replace(self, schema=schema, paths=paths, rows=rows)
 
     def missing_columns(self, sources: Sequence[Any], values: pa.RecordBatch) -> dict[int, set[str]]:
-        """Return, for each source, the partition columns that only the folders of other sources have."""
+        """Return, by source, the partition columns that are missing from the source's path but not from other paths."""
         names = {name for name, column in zip(self.schema.names, values.columns, strict=True) if column.null_count}
         names -= {self.paths, self.rows}
         if not names or self.stated is not None:
@@ -176,7 +176,7 @@ class Partitions:
         """Raise ``ValueError`` if a file with this schema ``root`` has a column with the name of an included column."""
         for name in (self.paths, self.rows):
             if name is not None and root.position(name) is not None:
-                raise ValueError(f"column {name!r} is in the file; choose another name for the included column")
+                raise ValueError(f"column {name!r} exists in the file; choose another name for the included column")
 
     def check(self, operand: Operand, is_computed: bool = False) -> None:
         """Raise ``TypeError`` if an operand uses a partition column as a VARIANT.
@@ -190,10 +190,10 @@ class Partitions:
         option = options.get(column.path[0])
         origin = "a partition column" if option is None else f"the column of {option}"
         if is_computed and isinstance(operand, Column):
-            advice = "" if option is None else f": pass the other name to {option}"
-            raise TypeError(f"column {operand} is {origin}; result columns cannot be computed from it{advice}")
+            advice = "" if option is None else f"; pass another name to {option}"
+            raise TypeError(f"column {operand} is {origin}, which computed columns cannot use{advice}")
         if isinstance(operand, VariantField):
-            raise TypeError(f"column {column} is not a VARIANT but {origin}")
+            raise TypeError(f"column {column} is {origin}, not a VARIANT, so it has no fields")
 
     def file_conditions(self, filter: Expression | None) -> list[Expression]:
         """Return the leaves of ``filter`` that use only columns of the files."""
@@ -213,11 +213,11 @@ class Partitions:
         return schema
 
     def arrays(self, values: pa.RecordBatch, row: int, length: int) -> dict[str, pa.Array]:
-        """Return the partition columns for ``length`` rows of a source, with the values in ``row`` of ``values``."""
+        """Return the partition columns for ``length`` rows of a source. Row ``row`` of ``values`` is repeated."""
         return {name: pa.repeat(values.column(name)[row], length) for name in self.schema.names}
 
     def complete(self, batch: pa.RecordBatch, values: pa.RecordBatch, row: int) -> pa.RecordBatch:
-        """Append the partition columns to a batch of a source, with the values in row ``row`` of ``values``."""
+        """Append the partition columns to a batch of a source. The values are in row ``row`` of ``values``."""
         for name, array in self.arrays(values, row, batch.num_rows).items():
             batch = batch.append_column(name, array)
         return batch
@@ -313,7 +313,7 @@ def _parse_folders(source: Any, root: str | None) -> dict[str, str | None]:
         name = _decode_value(key, source)
         if name in result:
             raise UnsupportedError(
-                f"the folders of {source_name(source)} name column {name!r} twice: pass partitioning=None",
+                f"partition column {name!r} occurs twice in the path {source_name(source)}; pass partitioning=None",
                 feature="partition columns named twice",
             )
         result[name] = None if value == NULL else _decode_value(value, source)
@@ -374,7 +374,7 @@ def _top_columns(leaf: Expression) -> set[str]:
 
 
 def _leaves(expression: Expression) -> list[Expression]:
-    """Return the leaves of a normalised expression. A negated leaf is returned with its Not."""
+    """Return the leaves of a normalised expression. A negated leaf is returned as a Not expression."""
     if not isinstance(expression, And | Or):
         return [expression]
     return [leaf for operand in expression.operands for leaf in _leaves(operand)]

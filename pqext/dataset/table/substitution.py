@@ -27,7 +27,7 @@ from pqext.dataset.expressions import (
 
 
 def substitute(leaf: Expression, row: pa.RecordBatch) -> Expression | bool | None:
-    """Replace the partition columns in a leaf with their values in ``row``.
+    """Replace the partition columns in a condition with the values in ``row``.
 
     Return the new condition, or its result, True, False or None for null, if the values determine the result.
     """

@@ -43,7 +43,7 @@ _UNITS = ("s", "ms", "us")
 
 
 class Conflict(Exception):
-    """Two types without a common type, at ``path`` below the column."""
+    """Raised if two types have no common type. ``path`` is the path of the conflicting field within the column."""
 
     def __init__(self, first: object, other: object, path: tuple[str, ...] = ()) -> None:
         super().__init__(first, other, path)
@@ -95,7 +95,7 @@ class Unifier:
                 name = ".".join((field.name, *found.path))
                 raise SchemaMismatchError(
                     f"schemas cannot be unified: column {name!r} is {found.first} in {self._named[field.name]} and "
-                    f"{found.other} in {path}; omit the column with columns=, or pass the type to read it as in "
+                    f"{found.other} in {path}; omit the column with columns=, or set its type with "
                     "schema=pyarrow.schema(...)"
                 ) from None
             if unified.type != known.type:
@@ -214,7 +214,7 @@ def _unify_numbers(first: pa.DataType, other: pa.DataType) -> pa.DataType:
 
 
 def _unify_decimals(first: pa.DataType, other: pa.DataType) -> pa.DataType:
-    """Return the narrowest decimal type for all digits of a decimal type and another type. Raises :exc:`Conflict`."""
+    """Return the narrowest decimal type for all values of both types. Raises :exc:`Conflict` if none is wide enough."""
     both = (first, other)
     scale = max(type.scale if pa.types.is_decimal(type) else 0 for type in both)
     digits = max(type.precision - type.scale if pa.types.is_decimal(type) else _digits(type) for type in both)
@@ -236,7 +236,7 @@ def _is_within_float(type: pa.DataType) -> bool:
 
 
 def _merge_types(first: pa.DataType, other: pa.DataType) -> pa.DataType:
-    """Unify two types by Arrow's rules. Raises :exc:`Conflict` if Arrow has no common type."""
+    """Unify two types with Arrow's type promotion. Raises :exc:`Conflict` if Arrow finds no common type."""
     both = [pa.schema([("x", type)]) for type in (first, other)]
     try:
         return pa.unify_schemas(both, promote_options="permissive").field("x").type
@@ -270,7 +270,7 @@ def _is_list(type: pa.DataType) -> bool:
 
 
 def describe_marks(first: pa.Field, other: pa.Field) -> tuple[str, str]:
-    """Describe the extension types of two fields: the CRS and edges of geometries, otherwise names and parameters."""
+    """Describe the extension types of two fields: CRS and edges of geometries, otherwise name and parameters."""
     try:
         types = type_of(first), type_of(other)
     except GeometryError:  # the metadata is invalid
@@ -286,7 +286,7 @@ def _describe_mark(field: pa.Field) -> str:
 
 
 def merge_schemas(first: pa.Schema, other: pa.Schema, first_path: str, other_path: str) -> pa.Schema:
-    """Return the schema for rows of both schemas. Columns and struct fields that only one schema has are nullable.
+    """Merge two schemas. Columns and struct fields that are missing from either schema become nullable.
 
     Raises ``SchemaMismatchError`` with the column and the types if no type holds all values of a column, or if two
     names differ only in case.
@@ -304,7 +304,7 @@ def merge_schemas(first: pa.Schema, other: pa.Schema, first_path: str, other_pat
         if unified is None or not (holds_all(unified.type, known.type) and holds_all(unified.type, field.type)):
             raise SchemaMismatchError(
                 f"schemas cannot be merged: column {field.name!r} is {known.type} in {first_path} and {field.type} in "
-                f"{other_path}, and no type holds all values of both"
+                f"{other_path}, and no type can represent all values of both"
             )
         fields[field.name] = unified
     check_case([*fields.values()], "schemas cannot be merged")
@@ -312,7 +312,7 @@ def merge_schemas(first: pa.Schema, other: pa.Schema, first_path: str, other_pat
 
 
 def check_case(fields: Iterable[pa.Field], failure: str, advice: str = "", parent: str = "") -> None:
-    """Raise ``SchemaMismatchError`` if names of columns, or of fields in one struct, differ only in case."""
+    """Raise ``SchemaMismatchError`` if two columns, or two fields of a struct, have names that differ only in case."""
     names: dict[str, str] = {}
     for field in fields:
         other = names.setdefault(field.name.lower(), field.name)

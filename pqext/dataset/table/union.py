@@ -1,4 +1,4 @@
-"""Read files with different schemas as one table: each file returns its columns, cast to the unified schema.
+"""Read files with different schemas as one table: cast the columns of each file to a unified schema.
 
 A condition is pushed down to a file in the file's own type, statistics included, if widening preserves the order and
 equality of values; numbers compare by exact value regardless of type. A condition on a column that a file lacks is
@@ -52,7 +52,7 @@ _MAYBE = object()
 
 
 def empty_file(schema: pa.Schema) -> ParquetFile:
-    """Return a file with ``schema`` and without rows. Its names are resolved like the names of other files."""
+    """Return a file with ``schema`` and without rows, so that names in the schema can be resolved as in a file."""
     from pqext.core.write.writer import write_table
 
     sink = io.BytesIO()
@@ -85,7 +85,7 @@ class Union(SchemaStrategy):
         """Do nothing, because the filter has already been checked against the unified schema."""
 
     def request_file(self, position: int, file: ParquetFile, filter: Expression | None) -> FileRequest:
-        """Return the request for the columns that the file has, with the part of the filter that it supports."""
+        """Return the request for a file. Columns and conditions that the file does not support are evaluated later."""
         objects = file.schema, filter, file.missing_values  # files with the same schema share the objects
         key = id(objects[0]), id(objects[1]), id(objects[2])
         result = self._alike.get(key)
@@ -120,7 +120,7 @@ class Union(SchemaStrategy):
         )
 
     def _has_inputs(self, column: ComputedColumn, file: ParquetFile) -> bool:
-        """Return whether a file has all inputs of a computed column, in their unified types."""
+        """Return whether a file contains all inputs of a computed column, with the types of the unified schema."""
         results = [operand_column(base).path for base in bases(column.field)]
         return all(
             (own := self._file_type(file, path)) is not None and own == type_at(self._stored, path) for path in results
@@ -131,7 +131,7 @@ class Union(SchemaStrategy):
         return self.request_file(position, file, filter)
 
     def _names_to_read(self, file: ParquetFile) -> list[str]:
-        """Return the names of the columns to read, with the deepest existing ancestor in place of a missing field."""
+        """Return the names of the columns to read. A missing field is replaced by its deepest existing ancestor."""
         result: dict[str, None] = {}
         for path in self._paths:
             nearest = _nearest_node(file, path)
@@ -141,7 +141,7 @@ class Union(SchemaStrategy):
         return list(result)
 
     def _result_columns(self) -> Sequence[str]:
-        """Return the names of file columns in the result."""
+        """Return the names of the result's columns that are stored in files."""
         columns = self.table_request.columns_of(self._template)
         return self._stored.names if columns is None else columns
 
@@ -197,7 +197,7 @@ class Union(SchemaStrategy):
 
     @cached_property
     def _cached_results(self) -> dict[Expression, dict[tuple[pa.DataType | None, ...], Expression | bool | object]]:
-        """Cached results of leaves, by the leaf and the types of its columns in a file."""
+        """Cached results of :meth:`_translate`, by condition and by the types of its columns in a file."""
         return {}
 
     def _file_type(self, file: ParquetFile, path: tuple[str, ...]) -> pa.DataType | None:
@@ -221,7 +221,7 @@ class ConformedRequest(FileRequest):
     def result_batch(
         self, batch: pa.RecordBatch, computed_values: Sequence[pa.Array], constants: Mapping[str, pa.Array]
     ) -> pa.RecordBatch:
-        """Build rows of the result: columns in their unified types, and nulls for missing columns."""
+        """Build a batch of the result. Columns are cast to the unified types, and missing columns are null."""
         named = self.named_arrays(computed_values, constants)
         if self.later:
             tops = {operand_column(base).path[0] for element in self.later for base in bases(element.field)}
@@ -251,13 +251,12 @@ class ConformedRequest(FileRequest):
         return replace(self, columns=names, computed=(), schema=pa.schema([]), later=())
 
     def _conform(self, batch: pa.RecordBatch, names: Iterable[str]) -> pa.RecordBatch:
-        """Cast complete columns of a file to their unified types."""
+        """Cast the columns ``names`` of a batch to the types of the unified schema."""
         fields = [self.stored.field(name).with_nullable(True) for name in names if name in self.stored.names]
         return pa.RecordBatch.from_arrays([self._unify_column(batch, one) for one in fields], schema=pa.schema(fields))
 
     def _unify_column(self, batch: pa.RecordBatch, entry: pa.Field) -> pa.Array:
-        """Return a column of a file in the type of ``entry``; its value in ``missing``, or nulls, if the file lacks it.
-        """
+        """Cast the column ``entry`` of a batch to its type; if it is missing, use its value in ``missing`` or nulls."""
         if entry.name not in batch.schema.names:
             return build_missing_column(batch.num_rows, entry, self.missing)
         values = self.missing.get(entry.name)
@@ -270,7 +269,7 @@ def _without_columns(rows: int) -> pa.RecordBatch:
 
 
 def _leaves(expression: Expression) -> list[Expression]:
-    """Return the leaves of a normalised expression. A negated leaf is returned with its Not."""
+    """Return the leaves of a normalised expression. A negated leaf is returned as a Not expression."""
     if not isinstance(expression, And | Or):
         return [expression]
     return [leaf for operand in expression.operands for leaf in _leaves(operand)]
@@ -297,7 +296,7 @@ def _nearest_node(file: ParquetFile, path: tuple[str, ...]) -> SchemaNode | None
 
 
 def _has_same_result(leaf: Expression, file_type: pa.DataType, unified_type: pa.DataType) -> bool:
-    """Return whether a leaf has the same result for a value of ``file_type`` and after the cast to ``unified_type``.
+    """Return whether a condition has the same result before and after a cast from ``file_type`` to ``unified_type``.
 
     Casts are checked: the result is the same number, instant or text, or an error.
     """
@@ -310,7 +309,7 @@ def _has_same_result(leaf: Expression, file_type: pa.DataType, unified_type: pa.
 
 
 def preserves_values(file_type: pa.DataType, unified_type: pa.DataType) -> bool:
-    """Return whether casting preserves each value or fails, so that comparisons have the same result in both types."""
+    """Return whether a cast preserves each value or fails, so that comparisons have equal results in both types."""
     types = pa.types
     file_type, unified_type = (
         item.value_type if types.is_dictionary(item) else item for item in (file_type, unified_type)

@@ -33,7 +33,7 @@ appended."""
 
 
 def empty_file(schema: pa.Schema, options: Mapping[str, Any]) -> bytes:
-    """Return the bytes of a file without rows, which stores only the schema."""
+    """Return the bytes of a file that contains only the schema, without rows."""
     sink = io.BytesIO()
     with ParquetWriter(sink, schema, **options):
         pass
@@ -65,13 +65,13 @@ def partitions_of_target(
         there = ", ".join(partitions.schema.names)
         raise ValueError(
             f"{target} has {f'folders by {there}' if there else 'no partition folders'}, but partition_by names "
-            f"{', '.join(partition_by)}; nothing was written: {advice}"
+            f"{', '.join(partition_by)}; nothing was written; {advice}"
         )
     within = [name for name in partitions.schema.names if name in names]
     if within:
         raise ValueError(
-            f"{target} has folders by {', '.join(partitions.schema.names)}, and files with {', '.join(within)} in them "
-            "cannot be read together; nothing was written: add the partition columns to partition_by, or "
+            f"{target} is partitioned by {', '.join(partitions.schema.names)}, so its files must not contain "
+            f"{', '.join(within)}; nothing was written; add the partition columns to partition_by, or "
             f"{advice}"
         )
     return partitions
@@ -80,7 +80,7 @@ def partitions_of_target(
 def check_append(
     target: str, sources: Any, existing_files: Mapping[str, Any], appended_schema: bytes, partition_by: tuple[str, ...]
 ) -> None:
-    """Raise ``SchemaMismatchError`` if the schema in the file ``appended_schema`` differs from the files of a folder.
+    """Raise ``SchemaMismatchError`` if the schema of new files differs from the schema of a folder's files.
 
     Files that cannot be read, such as encrypted files, are not compared.
     """
@@ -97,7 +97,7 @@ def check_append(
     try:
         check_agreement(first, other, path, "the data")
     except SchemaMismatchError as error:
-        raise SchemaMismatchError(f"{error}; nothing was written: cast the columns, {_ADVICE}") from None
+        raise SchemaMismatchError(f"{error}; nothing was written; cast the columns, {_ADVICE}") from None
 
 
 def newest_file(sources: Any, existing_files: Mapping[str, Any]) -> Any:
@@ -121,7 +121,7 @@ def unshredded_variants(appended_schema: bytes) -> list[str]:
 
 
 def inherit_shredding(location: Any, paths: Collection[str]) -> dict[str, str]:
-    """Return the shredding schemas, as DDL, of the shredded VARIANT columns ``paths`` of an existing file.
+    """Return the shredding schema, as DDL, of each column in ``paths`` that an existing file shreds.
 
     The result is empty if the file cannot be read, for example because it is encrypted.
     """
@@ -134,7 +134,7 @@ def inherit_shredding(location: Any, paths: Collection[str]) -> dict[str, str]:
 
 
 def inherit_geometry(location: Any, schema: pa.Schema, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the writer's option ``geometry``, with the geometry columns of an existing file added.
+    """Add the settings of the geometry columns in an existing file to the writer's option ``geometry``.
 
     Columns of plain WKB have the type and the CRS of the file's column, and geometries the covering column if the file
     has one. ``options`` take precedence. They are returned unchanged if the file cannot be read.

@@ -52,7 +52,7 @@ ABANDONED_AFTER = timedelta(days=7)
 
 @dataclass(frozen=True)
 class CleanupResult:
-    """Result of :func:`clean`: the jobs whose saves it completed, and the jobs whose files it removed."""
+    """Result of :func:`clean`: the jobs that were completed, and the jobs that were removed with their files."""
 
     finished: tuple[str, ...]
     removed: tuple[str, ...]
@@ -64,10 +64,10 @@ def staging_folder(target: Path, job: str) -> Path:
 
 
 def begin(target: Path, job: str, owner: int | None = None) -> Path:
-    """Create the folder for a job's files, and ``target`` if needed. This is done once, before any task runs.
+    """Create the folder for a job's files, and ``target`` if it does not exist. Called once, before any task runs.
 
-    The process ``owner`` runs the job, by default the Java process that this process belongs to. The job has been
-    killed if this process no longer exists.
+    The process ``owner`` runs the job, by default the nearest Java process among the ancestors. If the owner no longer
+    exists, the job was killed.
     """
     folder = staging_folder(target, job)
     _check_success(target)
@@ -137,12 +137,12 @@ def commit(
 
 
 def _check_success(target: Path) -> None:
-    """Raise ``UnsupportedError`` if the name of the file that marks complete saves is the name of a folder."""
+    """Raise ``UnsupportedError`` if ``_SUCCESS``, the file that marks complete saves, exists as a folder."""
     path = target / SUCCESS
     if path.is_dir() and not path.is_symlink():
         raise UnsupportedError(
-            f"the folder {SUCCESS} has the name of the file that marks complete saves; rename or remove the folder, or "
-            "save to another folder", feature="files that are folders", path=str(path),
+            f"{SUCCESS} must be a file, which marks complete saves, but is a folder; rename or remove it, or save to "
+            "another folder", feature="files that are folders", path=str(path),
         )
 
 
@@ -152,24 +152,24 @@ def _check_partitions(target: Path, names: Iterable[str]) -> None:
     for path in sorted(folders):
         if path.is_symlink():
             raise UnsupportedError(
-                f"the folder of a partition is a symbolic link to {os.readlink(path)!r}, which readers of the dataset "
-                "do not follow; replace the link with a folder, or save to another folder",
+                f"this partition folder is a symbolic link to {os.readlink(path)!r}, which readers do not follow; "
+                "replace the link with a folder, or save to another folder",
                 feature="partitions that are links", path=str(path),
             )
         if path.exists() and not path.is_dir():
             raise UnsupportedError(
-                "a file has the name of the folder of a partition; rename or remove the file, or save to another "
-                "folder", feature="folders that are files", path=str(path),
+                "a file exists at the path of a partition folder; rename or remove the file, or save to another folder",
+                feature="folders that are files", path=str(path),
             )
 
 
 def replaceable_files(target: Path, folders: Collection[str] | None = None) -> dict[str, str]:
-    """Return the files that an overwrite of ``target`` removes: the locations of all visible files, by path.
+    """Return the current locations of the files that an overwrite of ``target`` removes, by path.
 
     With ``folders``, return only files in these partitions, however their names are escaped.
 
-    Raises ``ValueError`` if one of them is not a Parquet file: other files are never removed, because a folder that
-    contains them may be the wrong folder.
+    Raises ``ValueError`` if a file is not a Parquet file. Only Parquet files are removed, because a folder with other
+    files may be the wrong folder.
     """
     seen = list_files(str(target))
     if folders is not None:
@@ -183,14 +183,14 @@ def replaceable_files(target: Path, folders: Collection[str] | None = None) -> d
             raise local_paths.explain_broken_link(error, at) from None
         if magic not in (MAGIC, ENCRYPTED_MAGIC):
             raise ValueError(
-                f"{path} is not a Parquet file, and overwriting its folder would remove it: move it elsewhere, or save "
-                "to another folder"
+                f"{path} is not a Parquet file, and overwriting its folder would remove it; move the file elsewhere, "
+                "or save to another folder"
             )
     return seen
 
 
 def names_in_folders(names: Iterable[str], folders: Collection[str]) -> list[str]:
-    """Return the ``names`` that are below ``folders``, regardless of their escapes."""
+    """Return the file names that are below ``folders``. Differences in the escapes of names are ignored."""
     replaced = {_split_folder(folder) for folder in folders}
     results = []
     for name in names:
@@ -244,7 +244,7 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def _split_folder(folder: str) -> tuple[str, ...]:
-    """Split the path of a folder and decode the escapes of its parts, which differ between writers."""
+    """Split the path of a folder into components, and decode their escapes, which differ between writers."""
     return tuple(unquote(part) for part in folder.split("/"))
 
 
@@ -288,7 +288,7 @@ def _clean_up(target: Path, older_than: timedelta) -> CleanupResult:
 
 
 def _finish(folder: Path) -> None:
-    """Run step 4 of a save, from any state; two processes may do so concurrently."""
+    """Run step 4 of a save, starting from any intermediate state. Two processes can run it concurrently."""
     target = folder.parent
     journal = Journal.load(str(folder))
     if journal is not None:
@@ -340,7 +340,7 @@ def _is_abandoned(folder: Path, older_than: timedelta) -> bool:
 
 
 def _driver_identity() -> dict[str, object] | None:
-    """Return the identity of the Java process that runs the job, the nearest ancestor; None if it is unknown."""
+    """Return the identity of the nearest Java process among the ancestors; None if it is unknown."""
     machine, pid = _machine_identity(), os.getpid()
     while machine is not None and pid > 0:
         stat = _process_stat(pid)
@@ -359,7 +359,7 @@ def _process_identity(pid: int) -> dict[str, object] | None:
 
 
 def _machine_identity() -> str | None:
-    """Return a unique identity of this boot of the machine and of the process namespace; None if it is unknown."""
+    """Return an identifier that is unique for each boot of the machine and process namespace; None if unknown."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text("utf-8").strip()
         return f"{boot} {os.readlink('/proc/self/ns/pid')}"

@@ -1,4 +1,4 @@
-"""Write one table or a stream of batches into a folder of Parquet files, and the result of the save."""
+"""Write a table or a stream of batches into a folder of Parquet files."""
 
 from __future__ import annotations
 
@@ -111,12 +111,12 @@ def write_dataset(
     chosen = from_keywords(WriteOptions, keywords, *_ARGUMENTS, base=options)
     by = (partition_by,) if isinstance(partition_by, str) else partition_by
     if not isinstance(by, Sequence) or not all(isinstance(name, str) for name in by):
-        raise TypeError(f"partition_by must be the name of a column or a list of names, not {partition_by!r}")
+        raise TypeError(f"partition_by must be a column name or a list of column names, not {partition_by!r}")
     by = tuple(by)
     division = Division(by, max_records_per_file, target_file_bytes)
     is_dynamic = mode == "overwrite" and partition_overwrite == "dynamic"
     if is_dynamic and not by:
-        raise ValueError('partition_overwrite="dynamic" replaces partitions: name their columns in partition_by')
+        raise ValueError('partition_overwrite="dynamic" requires partition columns; pass partition_by')
     target = open_target(_resolve_folder(folder, storage_options), storage_options)
     target.check_no_table()
     if mode in ("error", "ignore") and target.has_files:
@@ -126,7 +126,7 @@ def write_dataset(
     table = as_table(data)
     schema = _plain_partitions(table.schema, by)
     if not schema.names:
-        raise ValueError("data without columns cannot be saved, because the number of rows would be lost; add a column")
+        raise ValueError("data without columns cannot be saved, because a file would lose the row count; add a column")
     check_division(division, schema)
     writer = {field.name: getattr(chosen, field.name) for field in fields(WriteOptions)}
     stored = drop_columns(schema, by)
@@ -186,7 +186,7 @@ def _resolve_folder(folder: str | os.PathLike[str], storage_options: Mapping[str
 
 
 def _plain_partitions(schema: pa.Schema, partition_by: Sequence[str]) -> pa.Schema:
-    """Replace dictionary and view types of the partition columns with plain types, which can name folders."""
+    """Replace dictionary and view types of partition columns with plain types, which folder names can represent."""
     for name in partition_by:
         index = schema.get_field_index(name)
         if index >= 0:
@@ -201,7 +201,7 @@ def _plain_type(type: pa.DataType) -> pa.DataType:
 
 
 def _batches(table: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of ``table`` in batches with the types of ``schema``. Invalid Arrow data raises an error."""
+    """Yield the rows of ``table`` in batches, cast to ``schema``. Raises an error for invalid Arrow data."""
     for batch in table.to_batches(max_chunksize=_BATCH_ROWS) if isinstance(table, pa.Table) else table:
         check_table(pa.Table.from_batches([batch]))
         columns = [_cast(column, field.type) for column, field in zip(batch.columns, schema, strict=True)]
@@ -238,7 +238,7 @@ class SaveResult:
 
     @property
     def residual(self) -> dict[str, float]:
-        """The fraction of values stored in the residual, by path (``event: $.user.id``), without zeros."""
+        """The fraction of residual values by path (``event: $.user.id``), without paths whose fraction is zero."""
         return residual_shares(file.residual for file in self.files)
 
     def __str__(self) -> str:

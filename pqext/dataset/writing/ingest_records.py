@@ -17,7 +17,7 @@ Digest = tuple[tuple[int, str], ...]
 
 @dataclass(frozen=True)
 class JobInput:
-    """An input file of a job."""
+    """Properties of an input file of a job: they identify its content and the arguments of the job."""
 
     stamp: str
     """The size, and the modification time or the version in its store."""
@@ -48,7 +48,7 @@ def parse_ingest_record(record: bytes, path: str) -> IngestRecord:
         }
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise CorruptFileError(
-            f"the record of ingested files is corrupt ({error}): remove it to ingest its files again", path=path
+            f"the record of ingested files is corrupt ({error}); remove the record to ingest the files again", path=path
         ) from None
 
 
@@ -70,7 +70,7 @@ STREAMED = "_pqext_streamed-"
 
 @dataclass(frozen=True)
 class Batch:
-    """A batch of a stream, written by ``job``. The batches of a ``query`` are numbered in order."""
+    """A batch of a stream, written by ``job``. The batches of a ``query`` are numbered in ascending order."""
 
     query: str
     number: int
@@ -86,7 +86,7 @@ class Batch:
         return json.dumps({"version": 1, "query": self.query, "batch": self.number, "job": self.job}).encode()
 
     def is_in(self, record: bytes, path: str, by_other_job: bool = False) -> bool:
-        """Return whether a record lists the batch as committed; with ``by_other_job``, as committed by another job.
+        """Return whether a record marks the batch as committed; if ``by_other_job``, as committed by another job.
 
         Raises ``CorruptFileError`` if the record is corrupt.
         """
@@ -95,6 +95,6 @@ class Batch:
             return parse_integer(result["batch"]) >= self.number and not (by_other_job and result["job"] == self.job)
         except (ValueError, TypeError, KeyError) as error:
             raise CorruptFileError(
-                f"the record of a stream is corrupt ({error}), so its complete batches are unknown: remove it if the "
-                "last batch is missing", path=path,
+                f"the record of a stream is corrupt ({error}), so the last committed batch is unknown; remove the "
+                "record if the folder does not contain the rows of the last batch", path=path,
             ) from None

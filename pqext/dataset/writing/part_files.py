@@ -32,7 +32,7 @@ _HELD_BYTES = 256 << 20
 """Maximum total size of the rows that a task buffers for all open files."""
 _ESCAPED = frozenset('"#%\'*/:=?\\\x7f{[]^') | frozenset(map(chr, range(32)))
 """Characters that Hive and Spark escape in folder names, and NUL, which names cannot contain."""
-_ADVICE = "cast it to text, a date or a whole number first"
+_ADVICE = "cast the column to text, a date or an integer"
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ UNDIVIDED = Division()
 
 @dataclass(frozen=True)
 class WrittenFile:
-    """A file that was written: its path below the folder, rows, bytes, and the shredding of its VARIANT columns."""
+    """Record of a written file: its path below the folder, rows, bytes, and the shredding of its VARIANT columns."""
 
     name: str
     rows: int
@@ -142,7 +142,7 @@ class PartFiles:
             max(self._open.values(), key=lambda file: file.held).end_row_group()
 
     def _split(self, folder: str, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Yield the slices of a batch, split at the boundaries of the open file and of the files that follow it."""
+        """Split a batch where the open file or a following file of ``folder`` reaches its maximum number of rows."""
         limit = self._division.max_records_per_file
         start = 0
         while start < batch.num_rows:
@@ -208,7 +208,7 @@ class _PartFile:
             self._flush()
 
     def is_full(self, size: int) -> bool:
-        """Return whether the file has about ``size`` bytes. This may end a row group to determine its encoded size."""
+        """Return whether the file has about ``size`` bytes. A row group may be ended to determine its encoded size."""
         written = self._writer.bytes_written
         waiting = self._given if not written else self.held * written / max(1, self._given - self.held)
         if written + waiting >= size and self.held:
@@ -259,31 +259,31 @@ def escape(text: str) -> str:
 
 
 def null_folder(columns: Sequence[str]) -> str:
-    """Return the path, ending in ``/``, of the folder for nulls in all ``columns``; empty without columns."""
+    """Return the path of the folder for rows with nulls in all ``columns``, ending in ``/``; empty without columns."""
     return "".join(f"{escape(name)}={NULL}/" for name in columns)
 
 
 def _check_folder_columns(schema: pa.Schema, columns: Sequence[str]) -> None:
-    """Raise an error unless the values of ``columns`` can name folders.
+    """Raise an error unless folder names can represent the values of ``columns``.
 
     Raises ``ValueError`` if columns do not exist, are named twice, would name hidden folders or are the only columns,
     and ``TypeError`` for a type without a text form that all readers interpret in the same way.
     """
     if len(set(columns)) < len(columns):
-        raise ValueError(f"partition_by names a column twice: {', '.join(columns)}")
+        raise ValueError(f"partition_by contains duplicate columns: {', '.join(columns)}")
     for name in columns:
         if name not in schema.names:
             meant = did_you_mean(name, schema.names) or f"; the columns are {', '.join(schema.names)}"
             raise ValueError(f"partition_by: no column {name!r}{meant}")
         if is_hidden(f"{escape(name)}="):
-            raise ValueError(f"partition_by: readers skip folders named after {name!r}; rename the column first")
+            raise ValueError(f"partition_by: readers skip folders whose name starts with {name!r}; rename the column")
         if schema.names.count(name) > 1:
-            raise ValueError(f"partition_by: the data have several columns {name!r}: rename all but one")
+            raise ValueError(f"partition_by: the data has several columns {name!r}; rename all but one")
         type = schema.field(name).type
         if not _can_name_folder(type):
-            raise TypeError(f"partition_by: column {name!r} of type {type} cannot name folders: {_ADVICE}")
+            raise TypeError(f"partition_by: folder names cannot represent column {name!r} of type {type}; {_ADVICE}")
     if columns and len(columns) == len(schema.names):
-        raise ValueError("partition_by names all columns; files need at least one other column")
+        raise ValueError("partition_by contains all columns; remove a column, because files need at least one column")
 
 
 def _can_name_folder(type: pa.DataType) -> bool:
@@ -292,7 +292,7 @@ def _can_name_folder(type: pa.DataType) -> bool:
 
 
 def split_by_folder(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Yield each folder's path, ending in ``/``, and its rows, in order and without ``columns``."""
+    """Yield the path of each folder, ending in ``/``, and its rows in their order, without ``columns``."""
     code = np.zeros(batch.num_rows, np.int64)
     for name in columns:
         result = pc.dictionary_encode(batch.column(name), null_encoding="encode")
@@ -309,7 +309,7 @@ def split_by_folder(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[t
 
 
 def _take_rows(batch: pa.RecordBatch, rows: NDArray[np.int64]) -> pa.RecordBatch:
-    """Return ``rows`` of a batch. Types that Arrow's ``take`` does not support are supported too."""
+    """Return the rows at positions ``rows`` of a batch, also for types that Arrow's ``take`` does not support."""
     return pa.RecordBatch.from_arrays([take_positions(column, rows) for column in batch.columns], schema=batch.schema)
 
 
@@ -329,7 +329,7 @@ def _folder_text(name: str, scalar: pa.Scalar) -> str:
         return NULL
     if value == NULL:
         raise UnsupportedError(
-            f"the value {NULL} is the folder name of null, so readers would return null: replace it with another value",
+            f"the value {NULL} represents null in folder names, so readers would return null; replace the value",
             feature="the name of null as a partition value", column=name,
         )
     return escape(str(value).lower() if isinstance(value, bool) else str(value))

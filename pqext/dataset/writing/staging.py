@@ -1,4 +1,4 @@
-"""Staging location where tasks write a job's files before its commit."""
+"""Staging areas, to which tasks write the files of a job before the job is committed."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class StagingArea(Protocol):
         """Return a sink for the file ``name``."""
 
     def finish(self, name: str, dest: Any) -> Token:
-        """Retain the file of the closed sink ``dest`` from :meth:`create` until the commit, and return its token."""
+        """Retain a file until the commit, and return its token. ``dest`` is the closed sink from :meth:`create`."""
 
     def abandon(self, name: str, dest: Any) -> None:
-        """Delete the unfinished file of the sink ``dest``. Never raises, so that the original error is not hidden."""
+        """Delete the unfinished file of the sink ``dest``. Errors are ignored in favour of the original error."""
 
     def discard(self, name: str, token: Token) -> None:
-        """Delete the file that ``token`` from :meth:`finish` identifies. Never raises."""
+        """Delete the file with the ``token`` that :meth:`finish` returned. Errors are ignored."""
 
     def fail(self) -> None:
         """Record for the other tasks that the job has failed."""
@@ -89,7 +89,7 @@ class StagedFolder:
 def _name_length_error(folder: str) -> UnsupportedError:
     name, _, value = folder.partition("=")
     return UnsupportedError(
-        f"the folder name of a value has {len(os.fsencode(folder))} bytes, and its path exceeds the limit of the "
-        f"file system ({value[:20]}...): shorten the value, or omit the column from partition_by",
+        f"the partition value {value[:20]}... results in a folder name of {len(os.fsencode(folder))} bytes, which the "
+        "file system does not support; shorten the value, or omit the column from partition_by",
         feature="partition values of this length", column=unquote(name),
     )

@@ -139,16 +139,16 @@ class StoreTarget:
     def check(self, overwrite: bool, compare: Compare) -> None:
         if self._bucket.keys(f"{self._inside}{manifests.SINK_LOG}/"):
             raise ValueError(
-                f"{self.path} belongs to a streaming sink of Spark, whose log in {manifests.SINK_LOG} would hide "
-                "the new files from all readers: save to another folder"
+                f"{self.path} belongs to a streaming sink of Spark; readers would ignore the new files, because they "
+                f"are not in the log {manifests.SINK_LOG}; save to another folder"
             )
         self.check_no_table()
         present = self._visible_files()
         strange = next((key for key in present if not key.endswith(".parquet")), None)
         if overwrite and strange is not None:
             raise ValueError(
-                f"{self._bucket.url(strange)} does not have the name of a Parquet file, and overwriting its folder "
-                "would remove it: move it elsewhere, or save to another folder"
+                f"the name of {self._bucket.url(strange)} does not end in .parquet, and overwriting its folder "
+                "would remove it; move the file elsewhere, or save to another folder"
             )
         if not overwrite and present:
             places = {self._bucket.url(key): self._bucket.location(key) for key in present}
@@ -191,9 +191,9 @@ class StoreTarget:
                 was_done = self._is_published(uploads)
                 if was_done is None:
                     raise RuntimeError(
-                        f"cannot determine whether job {self._job} was saved to {self.path}: its files are neither "
-                        "committed nor pending, because a later job replaced them or the store removed its uploads; "
-                        "check whether the target contains the rows before saving them again"
+                        f"cannot determine whether job {self._job} was saved to {self.path}, because its files are "
+                        "missing: a later job replaced them, or the store removed the uploads; check whether the "
+                        "target contains the rows before saving them again"
                     )
             if was_done or (batch is not None and self.has_batch(batch)):
                 self._discard_attempts()
@@ -221,16 +221,16 @@ class StoreTarget:
             if is_done:
                 self._discard_attempts()
                 return
-        raise RuntimeError(f"other jobs committed to {self.path} concurrently: try again")
+        raise RuntimeError(f"other jobs committed to {self.path} concurrently; try again")
 
     def _stage(self, name: str, data: bytes) -> PendingUpload:
-        """Write a small file as a hidden file. A hidden file can be made visible only once."""
+        """Upload a small file, hidden until it is published. A hidden file can be published only once."""
         file = self._bucket.create(self._inside + name)
         file.write(data)
         return file.finish()
 
     def _is_published(self, uploads: Mapping[str, tuple[str, tuple[str, ...]]]) -> bool | None:
-        """Return whether another process has finished the job with these uploads; None if that is unknown.
+        """Return whether another process has published the job's ``uploads``; None if this cannot be determined.
 
         Its files are then visible, unless a later job has deleted them.
         """
@@ -253,7 +253,7 @@ class StoreTarget:
                     self._bucket.abort(item.key, item.upload)
 
     def _may_be_committed(self) -> bool:
-        """Return whether the journal shows that this job is committed. True if the journal cannot be read."""
+        """Return whether the journal lists this job as committed. True if the journal cannot be read."""
         try:
             return self._is_committed(self._job)
         except Exception:
@@ -291,7 +291,7 @@ class StoreTarget:
         return (journal.job,) if self._finish(journal, data, version) else ()
 
     def _last_job(self) -> tuple[str, str | None]:
-        """Return the content of ``_SUCCESS``, which is the identifier of the last job, and its version.
+        """Return the identifier of the last job, which is the content of ``_SUCCESS``, and the version of this file.
 
         Return ``("", None)`` if it is missing.
         """
@@ -299,16 +299,17 @@ class StoreTarget:
         return data.decode("utf-8", "replace"), version
 
     def _get_or_none(self, name: str) -> tuple[bytes, str | None]:
-        """Return the bytes and the version of a small file; no bytes and None if it is missing."""
+        """Return the content and version of a small file; ``(b"", None)`` if the file is missing."""
         try:
             return self._bucket.get(self._inside + name)
         except FileNotFoundError:
             return b"", None
 
     def _finish(self, journal: StoreJournal, journal_data: bytes, version: str) -> bool:
-        """Run step 3 of a job, from any state; two processes may do so concurrently.
+        """Run step 3 of a job, starting from any intermediate state. Two processes can run it concurrently.
 
-        ``journal_data`` and ``version`` are the content and version of the journal. Return False if it is void.
+        ``journal_data`` and ``version`` are the content and version of the journal. Return False if the journal is
+        void.
         """
         last, success = self._last_job()
         batch = None if journal.batch is None else Batch(*journal.batch, journal.job)
@@ -327,16 +328,16 @@ class StoreTarget:
         return not is_void
 
     def _is_current(self, journal_data: bytes) -> bool:
-        """Return whether a journal is still the journal of the folder."""
+        """Return whether ``journal_data`` is the content of the folder's journal file."""
         return self._get_or_none(JOURNAL)[0] == journal_data
 
     def _replace(self, name: str, data: bytes, version: str | None) -> None:
-        """Replace a small file. If another process has changed it, that process has ended the job."""
+        """Replace a small file. Do nothing if its version has changed: another process has then ended the job."""
         with suppress(FileExistsError, FileNotFoundError):
             self._bucket.replace(self._inside + name, data, version)
 
     def _publish(self, journal: StoreJournal, journal_data: bytes) -> bool:
-        """Make the files of a job visible and delete the old files. Return False if another process has done so."""
+        """Make the files of a job visible and delete replaced files; return False if another process ended the job."""
         there = self._bucket.keys(self._inside)
 
         def complete(name: str) -> None:
@@ -351,8 +352,8 @@ class StoreTarget:
                 if not self._is_current(journal_data):
                     return
                 raise CorruptFileError(
-                    f"job {journal.job} was committed but cannot be completed, because the store aborted its upload of "
-                    f"{name}: remove this record and the files with the job number in their names",
+                    f"the committed job {journal.job} cannot be completed, because the store aborted the upload of "
+                    f"{name}; remove this record and the files with the job number in their names",
                     path=self._bucket.url(self._inside + JOURNAL),
                 ) from None
 

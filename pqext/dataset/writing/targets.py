@@ -1,4 +1,4 @@
-"""Target folder of a job, as used by the driver: on a file system, or in an object store."""
+"""Target folders of jobs, used by the driver: folders on a file system or in an object store."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from pqext.dataset.writing.staging import StagedFolder, StagingArea
 
 
 class Target(Protocol):
-    """Interface of a folder whose new files become visible together when the job is committed."""
+    """Interface of a target folder. The new files of a job become visible together when the job is committed."""
 
     path: str
 
     def clean(self, older_than: timedelta = ABANDONED_AFTER) -> CleanupResult:
-        """Finish committed jobs that were killed, and remove files of uncommitted jobs older than ``older_than``."""
+        """Complete interrupted commits, and remove the files of uncommitted jobs that are older than ``older_than``."""
 
     def ingest_records(self, exclude: Collection[str] = ()) -> dict[str, IngestRecord]:
-        """Return the jobs' records of ingested files by file name, except the files in ``exclude``."""
+        """Return the records of ingested files by the file name of the record, without the names in ``exclude``."""
 
     def check_no_table(self) -> None:
         """Raise ``TableFormatError`` if the folder is at or within a Delta, Iceberg or Hudi table."""
@@ -45,7 +45,7 @@ class Target(Protocol):
         """Create the staging area of a job that the process ``owner`` runs, by default Spark's driver."""
 
     def join(self, job: str) -> StagingArea:
-        """Return the staging area of a job; called by its tasks, which create it if it does not exist."""
+        """Return the staging area of a job, and create it if it does not exist. Tasks call this method."""
 
     def put(self, name: str, data: bytes) -> None:
         """Stage a small file of the driver for the commit."""
@@ -55,13 +55,13 @@ class Target(Protocol):
         """Whether the folder contains Parquet files."""
 
     def has_batch(self, batch: Batch) -> bool | None:
-        """Return whether a batch of a stream is committed. None if its query has not committed any batch."""
+        """Return whether a batch of a stream is committed; None if no batch of its query is committed."""
 
     def commit(
         self, files: Sequence[StagedFile], overwrite: bool, folders: Collection[str] | None = None,
         batch: Batch | None = None, check: Callable[[], None] | None = None,
     ) -> None:
-        """Make the job's files visible; when overwriting, replace the existing files.
+        """Make the job's files visible. If ``overwrite``, they replace the existing files.
 
         With ``folders``, only files in these partitions are replaced. Nothing happens if a ``batch`` of a stream is
         already committed. ``check`` is called before the commit, while no other job can commit unnoticed; if it raises
@@ -149,7 +149,7 @@ def check_empty(target: Target) -> None:
 
 
 def put_empty(target: Target, job: str, partition_by: Sequence[str], data: bytes) -> None:
-    """Stage a file without rows, in the partition of nulls, to store the schema of data without rows."""
+    """Stage a file without rows in the partition of nulls, so that the schema of empty data is stored."""
     target.put(f"{null_folder(partition_by)}part-00000-{job}-empty.parquet", data)
 
 
@@ -161,7 +161,7 @@ def check_folder(target: Path, overwrite: bool, compare: Compare) -> None:
     there = next((path for path in (target, *target.parents) if os.path.lexists(path)), None)
     if there is not None and not there.exists():
         raise UnsupportedError(
-            f"the path is a symbolic link to {os.readlink(there)!r}, which does not exist; create that folder, or "
+            f"the path is a symbolic link to {os.readlink(there)!r}, which does not exist; create this folder, or "
             "remove the link", feature="folders that are files", path=str(there),
         )
     if there is not None and not there.is_dir():
@@ -171,8 +171,8 @@ def check_folder(target: Path, overwrite: bool, compare: Compare) -> None:
         )
     if (target / manifests.SINK_LOG).is_dir():
         raise ValueError(
-            f"{target} belongs to a streaming sink of Spark, whose log in {manifests.SINK_LOG} would hide "
-            "the new files from all readers: save to another folder"
+            f"{target} belongs to a streaming sink of Spark; readers would ignore the new files, because they are not "
+            f"in the log {manifests.SINK_LOG}; save to another folder"
         )
     if target.is_dir():
         if overwrite:

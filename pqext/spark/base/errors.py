@@ -65,7 +65,7 @@ _SPARK_PHRASES = (
     (', on the command line --union, reads files', " reads files"),
     ('skip the row, or read it as null with invalid_values="null"', "exclude the row with where="),
     (
-        "omit the column with columns=, or pass the type to read it as in schema=pyarrow.schema(...)",
+        "omit the column with columns=, or set its type with schema=pyarrow.schema(...)",
         "cast it in one of the files",
     ),
     ("timestamptz '", "timestamp_ltz '"),
