@@ -308,7 +308,7 @@ def test_table_indicates_further_rows(plain: Path) -> None:
         (["-o", "out.txt"], "has no known file extension"),
         (["-o", "https://me:word@host/x?sig=1"], "https://host/x"),
         (["-o", "out.csv", "--format", "table"], "prints at most"),
-        (["-n", "20000"], "up to 10,000 rows"),
+        (["-n", "20000"], "at most 10,000 rows"),
         (["--json", "--format", "csv"], "mutually exclusive"),
         (["--limit", "-1"], "Invalid value for"),
         (["--format", "xml"], "xml"),

@@ -144,7 +144,7 @@ def test_outline_that_is_executed_or_of_another_file_is_rejected(sources: tuple[
     one = planner(sources[:1], filter)
     (outline,) = one.plan(True, 0)
     with pqext.open(sources[0]) as file:
-        with pytest.raises(ValueError, match="no stage reads row group 0"):
+        with pytest.raises(ValueError, match="row group 0 is an outline without stages"):
             list(ScanExecutor(one).planned_batches(outline.row_groups, file, 100))
         group = replace(outline.row_groups[0], index=GROUPS)
         with pytest.raises(ValueError, match=f"it reads row group {GROUPS}, but the file has {GROUPS} row"):
