@@ -14,7 +14,7 @@ from pqext.core.footer.flatbuffers.reading import has_matching_footer
 from pqext.core.footer.jump_table.jump_table import JUMP_TABLE, has_correct_table
 from pqext.core.footer.thrift_footer import ENCRYPTED_MAGIC, FLATBUFFERS, ends_in_flat_footer
 from pqext.core.format import metadata as format
-from pqext.core.format.extension.framing import parts
+from pqext.core.format.extension.framing import payloads_by_uuid
 from pqext.core.format.predicate import Bounds
 from pqext.core.io.source import FileSource
 from pqext.core.options.encryption import FileDecryption
@@ -287,7 +287,7 @@ def _known_entries(payload: bytes | None) -> tuple[tuple[str, int], ...]:
     if payload is None:
         return ()
     try:
-        result = parts(payload)
+        result = payloads_by_uuid(payload)
     except ParquetError:
         return ()
     named = {SECOND_COPY: "second copy", JUMP_TABLE: _JUMP_TABLE, FLATBUFFERS: "FlatBuffers footer"}

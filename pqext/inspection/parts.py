@@ -15,7 +15,7 @@ from pqext.core.footer.checkpoints import CHECKPOINT
 from pqext.core.footer.jump_table.jump_table import JUMP_TABLE
 from pqext.core.footer.thrift_footer import FLATBUFFERS, MAGIC, TRAILER_BYTES
 from pqext.core.format.enums import DICTIONARY_ENCODINGS
-from pqext.core.format.extension.framing import parts as entries
+from pqext.core.format.extension.framing import payloads_by_uuid as entries
 from pqext.core.format.metadata import BloomFilterHeader, ColumnMetaData, PageHeader, PageType
 from pqext.core.format.metadata import ColumnChunk as StoredChunk
 from pqext.core.format.thrift import EXTENSION_IDS, decode

@@ -257,7 +257,7 @@ def test_unknown_algorithm_and_crypto_metadata_are_unsupported() -> None:
     unsigned = pqext.encryption.FileDecryption(KEY, KEYS, check_footer_signature=False)
     with pqext.open(changed, pqext.ReadOptions(decryption=unsigned)) as file:
         assert file.read(["b"]).equals(TABLE.select(["b"]))
-        with pytest.raises(UnsupportedError, match="crypto metadata is of an unknown type") as caught:
+        with pytest.raises(UnsupportedError, match="crypto metadata has an unknown type") as caught:
             file.read(["a"])
         assert caught.value.column == "a"
 

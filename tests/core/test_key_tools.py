@@ -144,7 +144,7 @@ def test_external_material_is_exchanged_with_pyarrow(tmp_path: Path) -> None:
     assert sorted(json.loads(material)) == ["columnKey0", "columnKey1", "footerKey"]
     assert sorted(KeyMaterialStore(str(ours)).load().references()) == sorted(json.loads(material))
     assert read(theirs).equals(TABLE)
-    with pytest.raises(FileExistsError, match="keys of an earlier file"):
+    with pytest.raises(FileExistsError, match="keys of an earlier Parquet file"):
         factory().file_encryption_properties(
             CONNECTION, EncryptionConfiguration("kf", uniform_encryption=True, internal_key_material=False), ours
         )

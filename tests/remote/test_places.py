@@ -126,7 +126,7 @@ def test_fsspec_open_files_are_read_by_ranges(memory: Any, tmp_path: Path) -> No
     assert pqext.read_table(
         "simplecache::memory://d/x.parquet", storage_options={"simplecache": {"cache_storage": str(tmp_path / "other")}}
     ).equals(TABLE)
-    with pytest.raises(ValueError, match="the file is compressed as a whole"):
+    with pytest.raises(ValueError, match="the complete file is compressed"):
         pqext.open(fsspec.open("memory://d/x.parquet.gz", compression="gzip"))
 
 
@@ -177,9 +177,9 @@ def test_storage_options_apply_to_the_stores_they_support(tmp_path: Path, memory
         pqext.open("s3://b/x", storage_options="key")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"filesystem must be a file system of pyarrow\.fs, fsspec or obstore"):
         pqext.open("x", filesystem=3)
-    with pytest.raises(TypeError, match="with a filesystem the source must be a path"):
+    with pytest.raises(TypeError, match="if filesystem is passed, the source must be a path"):
         pqext.open(b"x", filesystem=memory)
-    with pytest.raises(ValueError, match="three slashes"):
+    with pytest.raises(ValueError, match="refers to another machine"):
         pqext.open("file://machine/x.parquet")
     with pytest.raises(ValueError, match="no storage option") as told:
         pqext.open("s3://bucket/x", storage_options={"secret_key": "sesame-open", "nothing": 1})

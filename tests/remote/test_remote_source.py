@@ -280,6 +280,6 @@ def test_secrets_are_removed_from_names_and_messages() -> None:
     assert redact_error(OSError(text), hidden) == "GET https://host/x failed for *** and ***"
     assert redact_error(TimeoutError()) == "TimeoutError"
     assert len(redact_error("x" * 1_000)) < 400
-    with pytest.raises(ValueError, match="names another machine") as caught:
+    with pytest.raises(ValueError, match="refers to another machine") as caught:
         pqext.scan("file://me:sesame@host/a.parquet")
     assert "sesame" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""Slice streams of batches to equal row counts across streams, or to a maximum row count."""
+"""Slice batches so that several streams have equal row counts, or batches have a maximum row count."""
 
 from __future__ import annotations
 

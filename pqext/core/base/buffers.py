@@ -53,7 +53,7 @@ def size_of(values: pa.Array, count: int) -> int:
 
 
 def trim(values: NDArray[Any], count: int) -> NDArray[Any]:
-    """Return ``values[:count]``. It is a copy if a view would keep at least twice its memory alive."""
+    """Return ``values[:count]``. The result is a copy if a view would keep at least twice as much memory alive."""
     return values[:count] if count * 2 > len(values) else values[:count].copy()
 
 

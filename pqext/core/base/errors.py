@@ -1,4 +1,4 @@
-"""Errors that pqext raises, each with its location, and functions that issue warnings.
+"""Errors that pqext raises, with the location of the problem, and functions that issue warnings.
 
 Bad arguments raise ``ValueError`` or ``TypeError``. All errors about a file, a value or an unsupported feature derive
 from :class:`ParquetError`. Messages never contain key material.
@@ -21,7 +21,9 @@ _INTERNAL = (_LIBRARY, "functools", "contextlib")
 
 
 class AnnotationWarning(UserWarning):
-    """A column's logical type is unknown or does not match the column, so the column is read as its physical type."""
+    """Warning that a column is read as its physical type, because its logical type is unknown or invalid for the
+    column.
+    """
 
 
 class ParquetError(ValueError):
@@ -99,7 +101,7 @@ class InvalidValueError(CorruptFileError):
 
 
 class OffsetIndexError(CorruptFileError):
-    """The pages of a column chunk do not match the positions or row counts in its offset index.
+    """The pages of a column chunk do not match the offsets or row counts in the offset index.
 
     ``leaf`` is the column index of the chunk.
     """
@@ -142,8 +144,8 @@ class ArrayLimitError(MemoryLimitError):
 
 
 class ExpansionError(MemoryLimitError):
-    """A page's dictionary values expand to far more bytes than the requested rows need; use views of the dictionary
-    entries.
+    """The dictionary values of a page would expand to far more bytes than the requested rows need. Readers catch this
+    error and use views.
     """
 
 
@@ -163,7 +165,7 @@ class EncryptionError(ParquetError):
 
 
 class VariantError(ParquetError):
-    """The bytes of a variant, or its source JSON, violate a rule.
+    """The bytes of a variant, or the JSON text that it is created from, violate a rule of the specification.
 
     ``rule`` is the id of the rule in the ledger (``specs/``); None if the rule has no id. ``row`` is the index of the
     row in the array, and ``offset`` the byte offset in the value, the metadata or the JSON text.
@@ -179,11 +181,13 @@ class VariantError(ParquetError):
 
 
 class VariantLimitError(VariantError, LimitError):
-    """A variant, or its source JSON, exceeds a limit on nesting or size that the caller may raise."""
+    """A variant, or the JSON text that it is created from, exceeds a limit on nesting or size. The caller may raise the
+    limit.
+    """
 
 
 class GeometryError(ParquetError):
-    """A geometry's bytes or its coordinate reference system violate a rule.
+    """The bytes or the coordinate reference system of a geometry violate a rule of the specification.
 
     For the attributes, see :class:`VariantError`.
 
@@ -200,13 +204,13 @@ class GeometryError(ParquetError):
         self.row = row
 
     def shift_row(self, rows: int) -> GeometryError:
-        """Return the error with its row number increased by ``rows``."""
+        """Return a copy of the error with the row number increased by ``rows``."""
         row = None if self.row is None else self.row + rows
         return GeometryError(self.reason, rule=self.rule, row=row, offset=self.offset)
 
 
 class CorruptDataWarning(UserWarning):
-    """Rows were skipped because their bytes are corrupt and ``on_corrupt="skip"`` was passed."""
+    """Warning that corrupt rows were skipped, because ``on_corrupt="skip"`` was passed."""
 
 
 class ErrorPathContext:

@@ -1,4 +1,4 @@
-"""Imports on first use: public names of packages, and functions of higher packages that lower packages call."""
+"""Imports on first use: public names of packages, and functions that lower layers call in higher layers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def load_object(reference: str) -> Any:
 
 
 def register_service(name: str, reference: str) -> None:
-    """Register the function at ``module:name``, so that lower packages can call it without importing it."""
+    """Register the function at ``module:name``, so that lower layers can call it without importing its module."""
     _SERVICES[name] = reference
 
 
@@ -33,7 +33,7 @@ def load_service(name: str) -> Any:
 def attach(
     package: str, file: str, hints: Mapping[str, str] | None = None, external_modules: Mapping[str, str] | None = None
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Return the ``__getattr__``, ``__dir__`` and ``__all__`` of ``package``, whose ``__init__.pyi`` lists its names.
+    """Return ``__getattr__``, ``__dir__`` and ``__all__`` for ``package``. Its ``__init__.pyi`` lists the names.
 
     Args:
         package: Dotted name of the package.

@@ -1,4 +1,4 @@
-"""Limits on what a file may require of the reader.
+"""Limits on the sizes, counts and memory that a file may require.
 
 A size that is read from a file is compared with the available bytes and with these limits before memory is allocated
 for it. Each limit is an argument of ``pqext.open(..., limits=Limits(...))``.
@@ -18,7 +18,7 @@ _MOST = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Upper bounds on the sizes and counts that a file declares. Exceeding one raises ``LimitError``."""
+    """Upper bounds on the sizes and counts that a file declares. A file that exceeds a limit raises ``LimitError``."""
 
     footer_bytes: int = 512 << 20
     """Maximum length of the serialised footer."""
@@ -88,7 +88,7 @@ class Limits:
         return cls(**{**_UNTRUSTED, **changes})
 
     def max_memory_bytes(self, file_bytes: int) -> int:
-        """Return the maximum number of bytes that a call on a file of ``file_bytes`` bytes may hold."""
+        """Return the maximum number of bytes that a call on a file of ``file_bytes`` bytes may hold in memory."""
         return max(self.memory_bytes, self.memory_expansion * file_bytes)
 
     def max_decoded_bytes(self, file_bytes: int) -> int:

@@ -40,8 +40,8 @@ def check_path(path: str) -> None:
     """Raise ``ValueError`` if ``path`` contains a null character or lone surrogates, or is the name of a table."""
     if path.startswith(_TABLE_PREFIXES) and not os.path.lexists(path):
         raise ValueError(
-            f"{path.partition(':')[0]}:... is the name of a table, not of a file: pqext.scan reads a table, and "
-            "pqext.tables.append writes to it"
+            f"{path.partition(':')[0]}:... is the name of a table, not of a file: read it with pqext.scan, "
+            "or write to it with pqext.tables.append"
         )
     if "\0" in path:
         raise ValueError(f"{path[:300]!r} is not a valid path: it contains a null character")

@@ -60,7 +60,8 @@ class LRU(Generic[K, V]):
             return entry[0]
 
     def get_or_make(self, key: K, make: Callable[[], V], weigh: Callable[[V], int] = lambda _: 1) -> V:
-        """Return the value of ``key``, or create it with ``make`` and cache it with the weight that ``weigh`` returns.
+        """Return the value of ``key``. If it is missing, create it with ``make``, and cache it with the weight from
+        ``weigh``.
 
         Errors of ``make`` are not cached. If two threads create the value at the same time, both return the value that
         was stored first.
@@ -132,7 +133,7 @@ class LRU(Generic[K, V]):
 
 
 def _replace_locks() -> None:
-    """Replace the locks of all caches in a forked child, where the threads that held them do not exist."""
+    """Replace the locks of all caches in a forked child, because the threads that held the locks do not exist there."""
     for cache in _caches:
         cache._lock = threading.Lock()
 

@@ -1,4 +1,4 @@
-"""Pickle objects by the arguments of their constructor."""
+"""Pickling of objects as calls of their constructor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Report the progress of long calls: the type of their ``progress`` argument, and a counter of steps."""
+"""Progress of long calls: the type of the argument ``progress``, and a counter of finished steps."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 
 @runtime_checkable
 class Progress(Protocol):
-    """Callback with the number of finished steps and the total number of steps, which is None if it is unknown.
+    """Callback that receives the number of finished steps, and the total number of steps or None if unknown.
 
     Each function documents its step: a row, a row group, a column chunk, a file or a task. An exception in the callback
     ends the call, but Spark jobs continue without further reports.

@@ -224,7 +224,8 @@ def excerpt(text: str, position: int = 0, limit: int = 300) -> str:
 
 
 def exclusion_hint(text: str) -> str:
-    """Return the Python replacement for ``* exclude (a, b)`` of the command line; an empty string for other text.
+    """Return a hint with the Python equivalent of the command-line syntax ``* exclude (a, b)``; an empty string for
+    other text.
 
     >>> exclusion_hint("* exclude (a)")
     "name the columns to keep: [name for name in scan.schema.names if name not in ['a']]"
@@ -237,7 +238,7 @@ def exclusion_hint(text: str) -> str:
 
 
 def column_list_hint(columns: str) -> str:
-    """Return the message for ``columns`` passed as text instead of a list.
+    """Return the error message for ``columns`` that were passed as text instead of a list.
 
     >>> column_list_hint("a, b")
     "columns is a list of names: columns=['a', 'b']"

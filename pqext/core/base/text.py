@@ -59,7 +59,7 @@ def parse_bytes(text: str) -> int:
 
 
 def format_size(count: int) -> str:
-    """Format ``count`` bytes in the largest binary unit that results in a number of at least 1.
+    """Format ``count`` bytes in the largest binary unit in which the number is at least 1.
 
     >>> format_size(999), format_size(123456)
     ('999 B', '120.6 KiB')

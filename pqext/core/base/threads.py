@@ -41,7 +41,7 @@ MIN_JOB_BYTES = 256 << 10
 
 
 class ThreadLocalValue(Generic[T]):
-    """A value that each thread creates on first use.
+    """Value that each thread creates on first use.
 
     The value lasts as long as both the thread and this object.
 
@@ -69,7 +69,7 @@ class ThreadLocalValue(Generic[T]):
 
 
 def synchronized(method: Callable[_P, T]) -> Callable[_P, T]:
-    """Decorate a method so that only one synchronized method of an object runs at a time, using its ``_method_lock``.
+    """Decorate a method to hold the object's ``_method_lock``, so that only one synchronized method runs at a time.
     """
 
     @wraps(method)
@@ -98,7 +98,7 @@ _Call = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
 def _reset_after_fork() -> None:
-    """Drop the pools in a forked child, where their threads do not exist."""
+    """Drop the pools in a forked child process, because their threads do not exist there."""
     global _pools_lock, _forks
     _forks += 1
     _pools.clear()
@@ -189,7 +189,7 @@ class Workers:
     def map_split(
         self, split: Callable[..., Sequence[tuple[Any, ...]]], function: Callable[..., T], *items: Iterable[Any]
     ) -> Iterator[T]:
-        """Split each item into calls of ``function`` and return their results in order.
+        """Split each item into calls of ``function`` with ``split``, and return the results of the calls in order.
 
         Both ``split`` and the calls run on the threads if there are any.
         """
@@ -213,7 +213,8 @@ class Workers:
         return (result for _ in range(len(futures)) for result in self._finish(futures.popleft()))
 
     def map_ahead(self, function: Callable[[Any], T], items: Iterable[Any], lookahead: int) -> Generator[T, None, None]:
-        """Yield results like :meth:`map`, but consume items lazily, at most ``lookahead`` items ahead of the result."""
+        """Yield results like :meth:`map`, but consume items lazily, at most ``lookahead`` items ahead of the results.
+        """
         if self._pool is None:
             yield from map(function, items)
             return

@@ -63,7 +63,7 @@ class Usage:
             self.pages += pages
 
     def count_shared(self, chunk: Chunk, group: int, rows: int, leaves: int) -> tuple[int, int]:
-        """Record that a row group has the first column chunk ``chunk``, to detect row groups that share chunks.
+        """Record ``chunk``, the first column chunk of a row group, to detect row groups that share chunks.
 
         ``rows`` is the number of rows of row group ``group``, and ``leaves`` its number of columns that are read. If
         several row groups share the chunk, return their total number of rows, and the number of column chunks in the
@@ -87,7 +87,7 @@ class Usage:
 
     @contextmanager
     def time_filter(self, rows: int = 0) -> Iterator[None]:
-        """Measure the time within the context, and count ``rows`` that are evaluated for the first time."""
+        """Add the time spent in the context to the filter time, and ``rows`` to the number of evaluated rows."""
         started = perf_counter()
         try:
             yield
@@ -99,7 +99,8 @@ class Usage:
 
 
 class Budget:
-    """Memory budget that ``limits`` allow for a call on a file of ``file_bytes`` bytes, divided by ``shares``.
+    """Memory budget of a call on a file of ``file_bytes`` bytes: the memory that ``limits`` allow, divided by
+    ``shares``.
 
     The budget also bounds the total of all reservations, and so the time that a small file can take. ``usage`` counts
     the pages that the call decodes.
@@ -117,7 +118,9 @@ class Budget:
         self._lock = threading.Lock()
 
     def restart(self) -> Budget:
-        """Release all memory for another call of the same job, and keep counting decoded bytes. Return the budget."""
+        """Release all reserved memory for the next call of a job, and return the budget. The count of decoded bytes
+        continues.
+        """
         self._held = 0
         return self
 

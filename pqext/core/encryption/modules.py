@@ -66,7 +66,7 @@ class Module(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class FileAad:
-    """Part of the AAD that all modules of a file share."""
+    """AAD prefix and file identifier, which the AADs of all modules of a file share."""
 
     prefix: bytes
     file_unique: bytes
@@ -87,8 +87,8 @@ class FileAad:
 
 def _encode_ordinal(value: int, parts: str) -> bytes:
     if not 0 <= value <= ORDINAL_MAX:
-        raise EncryptionError(f"ordinal {value}: an encrypted file can have at most {ORDINAL_MAX} {parts}, because "
-                              "ordinals have 16 bits")
+        raise EncryptionError(f"ordinal {value} is too large: an encrypted file can have at most {ORDINAL_MAX} "
+                              f"{parts}, because ordinals have 16 bits")
     return value.to_bytes(2, "little")
 
 
@@ -166,7 +166,7 @@ class AesKey:
         return f"<AesKey of {self._aes.key_size} bits>"
 
     def __reduce__(self) -> str:
-        raise TypeError("an AES key cannot be pickled: pickle the object that it was created from")
+        raise TypeError("an AES key cannot be pickled; pickle the FileEncryption or FileDecryption instead")
 
 
 def module_length(prefix: Bytes, remaining: int, max_length: int) -> int:

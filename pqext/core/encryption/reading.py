@@ -54,11 +54,11 @@ class ChunkDecryptor:
 
 
 class MissingKeyError(EncryptionError):
-    """The file needs a key that was not passed to the reader."""
+    """Error for a file that requires a key that was not passed to the reader."""
 
 
 class MissingPrefixError(EncryptionError):
-    """The file needs an AAD prefix that is neither stored in it nor passed to the reader."""
+    """Error for a file without a stored AAD prefix, if the required prefix was not passed to the reader."""
 
 
 class Algorithm(NamedTuple):
@@ -71,7 +71,7 @@ class Algorithm(NamedTuple):
 
     @classmethod
     def from_footer(cls, algorithm: EncryptionAlgorithm) -> Algorithm:
-        """Return the fields of the structure in the footer. Raises ``UnsupportedError`` for an unknown algorithm."""
+        """Convert the structure in the footer. Raises ``UnsupportedError`` for an unknown algorithm."""
         if algorithm.member is None:
             raise UnsupportedError("the file is encrypted with an unknown algorithm", feature="encryption")
         fields = algorithm.AES_GCM_V1 or algorithm.AES_GCM_CTR_V1
@@ -110,8 +110,8 @@ class FileDecryptor:
         """
         if not self.algorithm.file_unique:
             raise EncryptionError(
-                "the file has no identifier (aad_file_unique), which binds encrypted modules to their file; DuckDB "
-                "writes files without it, and only DuckDB reads them"
+                "the file has no identifier (aad_file_unique), which binds encrypted modules to their file; "
+                "DuckDB writes files without it: read the file with DuckDB, and write it again"
             )
         expected = self._decryption.aad_prefix_of(self._path) if self._decryption is not None else None
         stored = self.algorithm.aad_prefix or None
@@ -175,7 +175,7 @@ class FileDecryptor:
     def _column_key(self, crypto: ColumnCryptoMetaData, path: str) -> AesKey | None:
         """Return the key of an encrypted column; None if the reader does not have the key."""
         if crypto.member is None:
-            raise UnsupportedError("the column's crypto metadata is of an unknown type", feature="encryption")
+            raise UnsupportedError("the column's crypto metadata has an unknown type", feature="encryption")
         own = crypto.ENCRYPTION_WITH_COLUMN_KEY
         if own is None:
             return self.footer_key
@@ -217,7 +217,7 @@ class FileDecryptor:
         return ChunkDecryptor(key, self.aad, row_group, column, self.algorithm.authenticates_pages)
 
     def ordinal(self, group: RowGroup, index: int) -> int:
-        """Return the ordinal of the row group at position ``index`` in the footer, which is part of the AAD of its
+        """Return the ordinal of the row group at position ``index`` in the footer. The ordinal is part of the AAD of
         modules.
 
         The ordinal in the footer is used only if the footer is authentic.
@@ -327,5 +327,5 @@ def open_plaintext_footer(
 
 
 def missing_algorithm_error(column: str) -> CorruptFileError:
-    """Create the error for a column that is declared encrypted in a file without an encryption algorithm."""
+    """Create the error for an encrypted column in a file that declares no encryption algorithm."""
     return CorruptFileError("a column is encrypted, but the file declares no encryption algorithm", column=column)

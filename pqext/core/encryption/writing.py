@@ -79,7 +79,7 @@ class FileEncryptor:
 
     @property
     def has_encrypted_footer(self) -> bool:
-        """Whether the file begins and ends with ``PARE``."""
+        """Whether the footer is encrypted, so that the file begins and ends with ``PARE``."""
         return not self._encryption.plaintext_footer
 
     def hides(self, column: int) -> bool:

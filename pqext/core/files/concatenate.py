@@ -18,8 +18,7 @@ from pqext.core.base.limits import DEFAULT_LIMITS, Limits
 from pqext.core.footer.merge import FooterMerge, Merge
 from pqext.core.footer.thrift_footer import MAGIC, Footer, serialise_footer
 from pqext.core.footer.writing import copy_bytes, open_input, read_unencrypted_footer
-from pqext.core.format.extension.framing import add_entries
-from pqext.core.format.extension.framing import parts as extension_parts
+from pqext.core.format.extension.framing import add_entries, payloads_by_uuid
 from pqext.core.format.extension.structure import extensions as extensions_of
 from pqext.core.format.extension.structure import set_extension
 from pqext.core.format.metadata import ColumnChunk, ColumnMetaData, FileMetaData, OffsetIndex, RowGroup
@@ -236,7 +235,7 @@ def _movable_entries(struct: Struct) -> tuple[dict[UUID, bytes], bool]:
     """
     stored = extensions_of(struct) if isinstance(struct, ColumnMetaData) else None
     try:
-        result = None if stored is None else extension_parts(stored)
+        result = None if stored is None else payloads_by_uuid(stored)
     except (CorruptFileError, UnsupportedError):
         result = None
     if result is None:

@@ -21,7 +21,7 @@ _ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|[/\\]")
 
 
 def make_spans(ranges: Sequence[tuple[Source, tuple[int, int]]]) -> list[Span]:
-    """Return spans like ``Source.spans``, for ranges in several sources."""
+    """Create spans like ``Source.spans``, for ranges in several sources."""
     return _map_by_source(ranges, Source.spans)
 
 
@@ -85,7 +85,7 @@ class FileResolver:
         if self._path is None:
             raise self._forbidden_error(file_path, "the file that references it was not opened from a path")
         if not file_path or "\0" in file_path:
-            raise CorruptFileError(f"{file_path!r} is not a valid path of a column chunk's file", path=self._path)
+            raise CorruptFileError(f"{file_path!r} is not a valid file path of a column chunk", path=self._path)
         folder = os.path.dirname(os.path.abspath(self._path))
         if self._allowed == "any":
             return os.path.join(folder, file_path)
@@ -121,7 +121,7 @@ def _is_below(path: str, folder: str) -> bool:
 
 
 class _ExternalSource(Source):
-    """File that is open only while it is read, since a summary may name more files than a process can open."""
+    """File that is open only during reads, because a summary may refer to more files than a process can open."""
 
     merge_gap = PathSource.merge_gap
     tail_bytes = 0

@@ -1,4 +1,4 @@
-"""Support writers of local files with locks, and find temporary files of writers that crashed.
+"""Locks for writers of local files, and search for temporary files of crashed writers.
 
 Systems and file systems without locks do not exclude concurrent writers.
 """
@@ -52,7 +52,7 @@ def unlock(file: io.FileIO) -> None:
 
 @contextmanager
 def exclude_appends(source: Any, dest: Any) -> Iterator[None]:
-    """If ``dest`` is the local file ``source``, lock it against appends while it is replaced.
+    """Lock the local file ``source`` against appends until the context exits, if ``dest`` is the same file.
 
     Raises ``BlockingIOError`` with the path if another writer has locked the file.
     """
@@ -98,7 +98,7 @@ def unfinished_files(path: str) -> list[str]:
 
 
 def mention_unfinished(error: FileNotFoundError, source: Any) -> FileNotFoundError:
-    """Return the error. If a crashed writer left a temporary file of ``source``, the message names it."""
+    """Return ``error``, with a remedy if a crashed writer left a temporary file of ``source``."""
     files = unfinished_files(os.fsdecode(source)) if isinstance(source, (str, os.PathLike)) else []
     if not files:
         return error

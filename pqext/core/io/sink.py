@@ -127,7 +127,7 @@ class Sink:
             self._dest.retain()
 
     def abandon(self) -> str | None:
-        """Stop writing but keep the unfinished file; return its path, or None if no file was created."""
+        """Stop writing, but retain the unfinished file. Return its path, or None if no new file was created."""
         if isinstance(self._dest, _NewFile) and not isinstance(self._dest, _AppendedFile):
             return self._dest.abandon()
         self.abort()
@@ -135,7 +135,7 @@ class Sink:
 
     @property
     def is_retained(self) -> bool:
-        """Whether only ``abort`` removes the unfinished file."""
+        """Whether the unfinished file is retained until ``abort`` removes it."""
         return isinstance(self._dest, _NewFile) and self._dest.is_retained
 
     def commit(self) -> None:
@@ -148,7 +148,9 @@ class Sink:
             raise
 
     def abort(self) -> None:
-        """Discard the written bytes. The path keeps its previous file. Never raises, so that errors are not masked."""
+        """Discard the written bytes. A previous file at the path is unchanged. Never raises, so that errors are not
+        masked.
+        """
         self._dest.abort()
 
     def __enter__(self) -> Sink:
@@ -164,7 +166,7 @@ class Sink:
 
 
 def is_in_store(dest: Any, filesystem: Any = None, storage_options: Mapping[str, Any] | None = None) -> bool:
-    """Return whether ``dest`` is in an object store, where a file is not visible before it is complete."""
+    """Return whether ``dest`` is in an object store, where a file becomes visible only when it is complete."""
     return not hasattr(dest, "write") and not isinstance(_locate(dest, filesystem, storage_options), str)
 
 
@@ -194,7 +196,7 @@ def _locate(dest: Any, filesystem: Any, storage_options: Mapping[str, Any] | Non
 
 
 class _Stream:
-    """File object of the caller, which the caller closes or removes."""
+    """File object that the caller passed in, and that the caller must close."""
 
     path = None
 
@@ -226,7 +228,7 @@ class _Stream:
 
 
 class _NewFile:
-    """Temporary file next to the destination, which it replaces atomically by a rename.
+    """Temporary file next to the destination. A rename replaces the destination atomically.
 
     Its name is short, so that the destination can have the longest name that the file system allows. It is also hidden,
     so that readers of the folder skip the file.
@@ -259,7 +261,7 @@ class _NewFile:
 
     @contextmanager
     def _error_context(self) -> Iterator[None]:
-        """Convert errors to errors with the path that the user passed."""
+        """Replace the path in errors with the path that the user passed."""
         try:
             yield
         except OSError as error:
@@ -329,7 +331,7 @@ class _NewFile:
 
 
 class _AppendedFile(_NewFile):
-    """Existing file that bytes are appended to. Its first ``size`` bytes never change."""
+    """Existing file to which bytes are appended. Its first ``size`` bytes never change."""
 
     def __init__(self, path: str, durable: bool) -> None:
         self._given_path, self._durable = path, durable
@@ -353,7 +355,7 @@ class _AppendedFile(_NewFile):
             raise BlockingIOError(errno.EAGAIN, "the file was replaced by another file; append again")
 
     def _check_size(self) -> None:
-        """Raise ``BlockingIOError`` if another program has changed the file, and leave it unmodified."""
+        """Raise ``BlockingIOError`` if another program has changed the file. The file is then not modified."""
         if _stamp(self._file) != self._stamp:
             self._leftover.detach()
             self._file.close()

@@ -108,7 +108,7 @@ class Source(ABC):
         return results
 
     def read_many(self, ranges: Sequence[Range], *, is_metadata: bool = False) -> list[Bytes]:
-        """Read several ``(offset, length)`` ranges and return their bytes in order. Nearby ranges are read together.
+        """Read several ``(offset, length)`` ranges, and return their bytes in order. Nearby ranges are read together.
 
         ``is_metadata`` has the same meaning as for :meth:`read`.
         """
@@ -136,7 +136,7 @@ class Source(ABC):
         return list(zip(groups, starts, fetched, strict=True))
 
     def spans(self, ranges: Sequence[Range]) -> list[Span]:
-        """Return spans for sequential reading.
+        """Create spans for reading each range sequentially.
 
         Small ranges are read immediately, and large ones on demand in windows.
         """
@@ -149,7 +149,7 @@ class Source(ABC):
         ]
 
     def _merge(self, ranges: Sequence[Range]) -> list[list[int]]:
-        """Group the indexes of ``ranges`` that are read together."""
+        """Return groups of indexes of ``ranges``. The ranges of a group are read together."""
         groups: list[list[int]] = []
         start = stop = 0
         for i in sorted(range(len(ranges)), key=ranges.__getitem__):
@@ -174,7 +174,7 @@ class Source(ABC):
         self.metadata_start = min(self.metadata_start, start)
 
     def add_metadata_ranges(self, ranges: Iterable[tuple[Source, Range]]) -> None:
-        """Record the indexes and filters in ``ranges`` that are in this file near its footer."""
+        """Record indexes and filters: the ranges in ``ranges`` that are in this file near the footer."""
         start = self.metadata_start
         for offset, length in sorted((position for source, position in ranges if source is self), reverse=True):
             if start - offset - length > _METADATA_GAP:
@@ -278,7 +278,7 @@ class MemorySource(Source):
 
 
 class StreamSource(Source):
-    """Seekable binary file object of the caller, read under a lock."""
+    """Seekable binary file object that the caller passed in. Reads are serialised with a lock."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         if hasattr(stream, "seekable") and not stream.seekable():  # an mmap has no such method before Python 3.13
@@ -418,7 +418,7 @@ def changed_file_error(path: str | None, identity: tuple[int, int], now: tuple[i
 
 
 def _read_into(length: int, fill: Callable[[memoryview, int], int | None]) -> Bytes:
-    """Fill a buffer of ``length`` bytes by calling ``fill(unfilled_buffer, position)`` until no more bytes are read."""
+    """Call ``fill(unfilled_buffer, position)`` until ``length`` bytes are read or no more bytes are available."""
     data, done = allocate(length), 0
     while done < length and (count := fill(data[done:].data, done)):
         done += count
@@ -427,7 +427,7 @@ def _read_into(length: int, fill: Callable[[memoryview, int], int | None]) -> By
 
 
 def _join(read: Callable[[int], bytes | None], length: int) -> Bytes:
-    """Call ``read`` until it has returned ``length`` bytes, or no more bytes."""
+    """Call ``read`` until it has returned ``length`` bytes in total, or returns no bytes."""
     parts = []
     while length > 0 and (part := read(length)):
         parts.append(part)
@@ -436,7 +436,7 @@ def _join(read: Callable[[int], bytes | None], length: int) -> Bytes:
 
 
 class ArrowSource(Source):
-    """``pyarrow.NativeFile`` of the caller, from any pyarrow file system. It is not closed."""
+    """``pyarrow.NativeFile`` that the caller passed in, from any pyarrow file system. The caller must close it."""
 
     def __init__(self, file: pa.NativeFile) -> None:
         if not file.readable() or not file.seekable():

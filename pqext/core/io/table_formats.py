@@ -1,4 +1,5 @@
-"""Detect folders of Delta, Iceberg and Hudi tables, where metadata rather than the listing defines the valid files.
+"""Detect folders of Delta, Iceberg and Hudi tables, in which metadata, not the folder listing, determines the valid
+files.
 
 A file that was removed from the table may still be in its folder, and a file that was added without the table's library
 is not part of the table. A folder at, within or above a table is therefore an error, unless readers pass
@@ -45,7 +46,7 @@ _ADD_FILE_HINT = "; ignore_table_format=True writes a file that you add to the t
 
 
 class TableFormatError(UnsupportedError):
-    """A folder belongs to a table whose files only the table's library can list."""
+    """Error for a folder of a table. Only the library of the table format can determine the valid files."""
 
     def __init__(self, format: str, folder: str, *, is_write: bool = False, is_file: bool = False) -> None:
         article = "an" if format == "Iceberg" else "a"
@@ -75,7 +76,7 @@ def check_new_file(path: str) -> None:
 
 @contextmanager
 def writing() -> Iterator[None]:
-    """Context that rewords :class:`TableFormatError` for a caller that writes to the folder instead of reading it."""
+    """Context that changes the remedy in :class:`TableFormatError` for a caller that writes to the folder."""
     try:
         yield
     except TableFormatError as error:
@@ -83,7 +84,7 @@ def writing() -> Iterator[None]:
 
 
 def format_of_entry(entry: os.DirEntry[str]) -> str | None:
-    """Return the format of the table whose folder contains this entry; None if the entry does not identify a table."""
+    """Return the table format that a folder entry identifies; None if the entry does not identify a table."""
     if entry.name == _PARTITION:
         return "Hudi"
     if entry.name in _LOGS:
@@ -92,7 +93,7 @@ def format_of_entry(entry: os.DirEntry[str]) -> str | None:
 
 
 def is_metadata_folder(path: str) -> bool:
-    """Return whether a local folder contains the metadata of an Iceberg table, whose files are not Parquet files."""
+    """Return whether a local folder is the metadata folder of an Iceberg table, which contains no Parquet files."""
     return os.path.basename(path) == _METADATA and _is_iceberg(path)
 
 
@@ -201,7 +202,7 @@ def _format_of_folder(path: str) -> str | None:
 
 
 def _format_of_log(path: str) -> str | None:
-    """Return the format of the table whose log folder is at ``path``; None if the folder contains other files only."""
+    """Return the format of a table from its log folder at ``path``; None if the folder contains no log files."""
     format, proof = _LOGS[os.path.basename(path)]
     if format == "Delta" and os.path.isdir(path) and next(_names(path), None) is None:
         return format

@@ -29,7 +29,7 @@ _LIFETIME = timedelta(minutes=10)
 
 @dataclass(frozen=True, slots=True)
 class EncryptionConfiguration:
-    """Settings for encrypting a file, with the master keys of its footer and columns.
+    """Settings for encrypting a file, including the master keys for footer and columns.
 
     ``footer_key`` is the name of a master key. ``column_keys`` maps names of master keys to the dotted paths of the
     columns that they protect. Alternatively, ``uniform_encryption`` encrypts all columns with the footer's key. The
@@ -77,7 +77,7 @@ class DecryptionConfiguration:
 
 
 class CryptoFactory:
-    """Factory of :class:`FileEncryption` and :class:`FileDecryption` whose keys are protected by a KMS.
+    """Factory of :class:`FileEncryption` and :class:`FileDecryption` objects with keys that a KMS protects.
 
     ``kms_client_factory`` creates the client of a :class:`KmsConnectionConfig`. KEKs and clients are cached for each
     connection, identified by instance, URL, ``custom_kms_conf`` and access token. Share one factory among all files of
@@ -104,7 +104,7 @@ class CryptoFactory:
             store = KeyMaterialStore(os.fspath(parquet_file_path), filesystem)
             if store.exists():
                 raise FileExistsError(
-                    f"{store.path} contains the keys of an earlier file; remove it and that file first"
+                    f"{store.path} contains the keys of an earlier Parquet file; remove both files first"
                 )
         wrapper = FileKeyWrapper(
             self._caches, kms_connection_config, config.cache_lifetime.total_seconds(),
@@ -130,9 +130,9 @@ class CryptoFactory:
         self, kms_connection_config: KmsConnectionConfig, decryption_config: DecryptionConfiguration | None = None,
         parquet_file_path: str | os.PathLike[str] | None = None, filesystem: fs.FileSystem | None = None,
     ) -> FileDecryption:
-        """Return an object that readers accept as ``decryption``, for any number of files.
+        """Create decryption settings for any number of files. Pass the result to readers as ``decryption``.
 
-        It also allows plaintext files.
+        Plaintext files are also allowed.
 
         External key material is read from the folder of each file, or from the folder of ``parquet_file_path``.
         """
@@ -159,7 +159,7 @@ class CryptoFactory:
         stores = list_stores(os.fspath(parquet_file_path), filesystem)
         if not stores:
             raise EncryptionError(
-                "no key material in the folder; to rotate keys with internal key material, rewrite the files",
+                "the folder has no key material files; to rotate keys with internal key material, rewrite the files",
                 path=os.fspath(parquet_file_path),
             )
         for store in stores:
@@ -196,7 +196,7 @@ class CryptoFactory:
 
 
 class _FileKeys:
-    """Key retriever that creates a retriever for each file, which can read the key material next to that file."""
+    """Key retriever for any file. It creates a retriever for each file, to read the key material next to the file."""
 
     def __init__(
         self, caches: KeyCaches, connection: KmsConnectionConfig, config: DecryptionConfiguration,

@@ -45,7 +45,8 @@ class KeyMaterial:
     wrapped_kek: str | None = field(default=None, repr=False)
 
     def serialise(self, *, internal: bool) -> str:
-        """Return the material as JSON. ``internal`` is true if the JSON is stored as the key metadata itself."""
+        """Return the material as JSON. ``internal`` is true if the JSON is stored as key metadata in the Parquet file.
+        """
         fields: dict[str, Any] = {"keyMaterialType": MATERIAL_TYPE}
         if internal:
             fields["internalStorage"] = True
@@ -63,7 +64,7 @@ class KeyMaterial:
 
     @classmethod
     def parse(cls, text: str | bytes) -> KeyMaterial:
-        """Parse key material. Raises ``EncryptionError`` for text that is not key material of the known type."""
+        """Parse key material. Raises ``EncryptionError`` for other text, and for key material of an unknown type."""
         return cls.from_fields(_parse_material(text))
 
     @classmethod
@@ -113,7 +114,8 @@ def _parse_json(text: str | bytes) -> dict[str, Any]:
         raise EncryptionError("the key metadata is not JSON of Parquet key tools: pass the keys themselves, or a "
                               "key_retriever that understands this key metadata") from None
     if not isinstance(fields, dict):
-        raise EncryptionError("the key metadata is JSON, but not key material of Parquet key tools")
+        raise EncryptionError("the key metadata is JSON, but not key material of Parquet key tools; pass the keys, or "
+                              "a key_retriever that understands this JSON")
     return fields
 
 
@@ -128,7 +130,7 @@ def _parse_material(text: str | bytes) -> dict[str, Any]:
 def _require_member(fields: dict[str, Any], name: str, type_: type) -> Any:
     value = fields.get(name)
     if not isinstance(value, type_):
-        raise EncryptionError(f"field {name} of the key material is missing or is not of type {type_.__name__}")
+        raise EncryptionError(f"field {name} of the key material is missing or does not have type {type_.__name__}")
     return value
 
 
@@ -172,7 +174,7 @@ class KeyMaterialStore:
     def get(self, reference: str) -> str:
         """Return the material of one key. Raises ``EncryptionError`` if it is missing."""
         if reference not in self._material:
-            raise EncryptionError(f"no key material for reference {reference!r}", path=self.path)
+            raise EncryptionError(f"the key material file contains no reference {reference!r}", path=self.path)
         return self._material[reference]
 
     def references(self) -> Iterator[str]:

@@ -150,7 +150,7 @@ class _KeyEncryptionKey:
 
 
 class KeyCaches:
-    """KMS clients and KEKs of one crypto factory."""
+    """Caches of KMS clients and KEKs of one crypto factory."""
 
     def __init__(self, client_factory: KmsClientFactory) -> None:
         self._client_factory = client_factory
@@ -183,7 +183,7 @@ class FileKeyWrapper:
         self._columns = 0
 
     def wrap(self, key: bytes, master_key_id: str, *, footer: bool, reference: str | None = None) -> str:
-        """Return the key metadata of ``key``. ``reference`` names external material; None generates a name."""
+        """Return the key metadata of ``key``. ``reference`` is the name of external material; None generates a name."""
         client = self._caches.client(self._config, self._lifetime)
         kek_id = wrapped_kek = None
         if self._double_wrapping:
@@ -292,7 +292,7 @@ def _new_kek(client: KmsClient, master_key_id: str) -> _KeyEncryptionKey:
 
 
 def _check_unwrapped_key(key: Any) -> bytes:
-    """Return a key after checking its type and length, since a manipulated file can make a KMS return other bytes."""
+    """Return ``key`` if it is a valid AES key. A manipulated file can cause a KMS to return other bytes."""
     try:
         return check_key(key, "an unwrapped key")
     except ValueError as error:

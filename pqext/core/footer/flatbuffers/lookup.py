@@ -12,7 +12,7 @@ from pqext.core.base.buffers import Bytes, view
 from pqext.core.base.errors import CorruptFileError, ParquetError
 from pqext.core.base.limits import Limits
 from pqext.core.footer.structure_lookup import ColumnWindows, IndexedStructs, LookupFooter
-from pqext.core.format.extension.framing import parts
+from pqext.core.format.extension.framing import payloads_by_uuid
 from pqext.core.format.metadata import FileMetaData, RowGroup
 from pqext.core.format.thrift import Struct, decode, struct_list_header
 from pqext.core.kernels.flatbuffers.metadata import FlatMetadata
@@ -38,7 +38,7 @@ class FlatLookup(ColumnWindows):
     def __init__(self, tables: bytes, limits: Limits, path: str | None) -> None:
         super().__init__(limits, path)
         self.tables = tables
-        self.flat = FlatMetadata(tables, limits, lambda stored: (parts(stored) or {}).get(BESIDE))
+        self.flat = FlatMetadata(tables, limits, lambda stored: (payloads_by_uuid(stored) or {}).get(BESIDE))
         self._elements, self.row_groups, self._leaves = self.flat.counts
         self._lock = threading.Lock()
         self._read: tuple[FileMetaData, Bytes] | None = None

@@ -211,7 +211,7 @@ def add_entries(struct: Struct, entries: Mapping[UUID, bytes]) -> None:
     set_extension(struct, container.encode(), replace=True)
 
 
-def parts(extension: bytes) -> dict[UUID, bytes] | None:
+def payloads_by_uuid(extension: bytes) -> dict[UUID, bytes] | None:
     """Return the payloads in a structure's extension by UUID; None if it is neither framed nor a container.
 
     Raises the same errors as :meth:`ExtensionContainer.decode`.

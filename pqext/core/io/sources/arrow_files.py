@@ -99,7 +99,7 @@ def _metadata(file: pa.NativeFile) -> Mapping[str, bytes]:
 
 
 class ArrowFile(RemoteSource):
-    """Open file of a ``pyarrow.fs.FileSystem``. Its version is checked with each read."""
+    """Open file of a ``pyarrow.fs.FileSystem``. Each read checks the version of the file."""
 
     _store: ArrowStore
 
@@ -128,7 +128,7 @@ class ArrowFile(RemoteSource):
 
 
 class _Stream:
-    """Output stream. If the file would be visible while it is written, it has a temporary name first.
+    """Output stream. If a file system shows incomplete files, the file has a temporary name until it is complete.
 
     pyarrow completes a file when its stream is closed, even by garbage collection. An aborted stream is therefore
     leaked.

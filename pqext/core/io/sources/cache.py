@@ -25,42 +25,42 @@ class CachedRanges:
     def __init__(self) -> None:
         self.size = 0
         self._starts: list[int] = []
-        self._parts: list[Bytes] = []
+        self._contents: list[Bytes] = []
         self._lock = threading.Lock()
 
     def add(self, start: int, data: Bytes) -> None:
         """Cache the bytes of ``data`` that are not cached yet. ``data`` begins at offset ``start``."""
         for first, last, cached in [*self.segments(start, start + len(data))]:
             if cached is None:
-                part = data[first - start : last - start]
+                content = data[first - start : last - start]
                 with self._lock:
                     at = bisect_right(self._starts, first)
                     if at < len(self._starts) and self._starts[at] < last:
                         continue  # another thread has fetched it in the meantime
-                    if at and self._starts[at - 1] + len(self._parts[at - 1]) > first:
+                    if at and self._starts[at - 1] + len(self._contents[at - 1]) > first:
                         continue
                     self._starts.insert(at, first)
-                    self._parts.insert(at, part)
-                    self.size += len(part)
+                    self._contents.insert(at, content)
+                    self.size += len(content)
 
-    def parts(self, start: int = 0) -> list[tuple[int, Bytes]]:
-        """Return the offset and bytes of each cached range from offset ``start`` on.
+    def ranges_from(self, start: int = 0) -> list[tuple[int, Bytes]]:
+        """Return the offset and bytes of each cached range that ends after offset ``start``.
 
-        Of a range that begins before ``start``, the bytes from ``start`` are copied.
+        If a range begins before ``start``, the result contains a copy of its bytes from ``start``.
         """
         with self._lock:
-            ranges = [*zip(self._starts, self._parts, strict=True)]
+            ranges = [*zip(self._starts, self._contents, strict=True)]
         return [
-            (begin, part) if begin >= start else (start, part[start - begin :].copy())
-            for begin, part in ranges
-            if begin + len(part) > start
+            (begin, content) if begin >= start else (start, content[start - begin :].copy())
+            for begin, content in ranges
+            if begin + len(content) > start
         ]
 
     def contiguous_start(self, stop: int) -> int:
-        """Return the start of the cached bytes that extend to ``stop`` without a gap; ``stop`` without cached bytes."""
+        """Return the start of the cached bytes that extend to ``stop`` without a gap, or ``stop`` if there are none."""
         with self._lock:
-            for start, part in zip(reversed(self._starts), reversed(self._parts), strict=True):
-                if start + len(part) < stop:
+            for start, content in zip(reversed(self._starts), reversed(self._contents), strict=True):
+                if start + len(content) < stop:
                     break
                 stop = start
         return stop
@@ -71,30 +71,32 @@ class CachedRanges:
             at = max(bisect_right(self._starts, start) - 1, 0)
             overlapping = []
             while at < len(self._starts) and self._starts[at] < stop:
-                overlapping.append((self._starts[at], self._parts[at]))
+                overlapping.append((self._starts[at], self._contents[at]))
                 at += 1
-        for begin, part in overlapping:
-            end = begin + len(part)
+        for begin, content in overlapping:
+            end = begin + len(content)
             if end <= start:
                 continue
             if begin > start:
                 yield start, begin, None
                 start = begin
             last = min(end, stop)
-            yield start, last, part[start - begin : last - begin]
+            yield start, last, content[start - begin : last - begin]
             start = last
         if start < stop:
             yield start, stop, None
 
 
 class MetadataCache:
-    """Cache of ranges of the most recently opened files, at most ``limit`` bytes. Several threads can use it."""
+    """Cache of byte ranges of the most recently opened files. It contains at most ``limit`` bytes and is thread-safe.
+    """
 
     def __init__(self, limit: int = CACHE_BYTES) -> None:
         self._files: LRU[FileKey, tuple[Version, CachedRanges]] = LRU(limit)
 
     def ranges(self, file: FileKey, version: Version) -> CachedRanges:
-        """Return the cached ranges of this version of a file. Ranges of other versions are dropped."""
+        """Return the cached ranges of this version of a file. Cached ranges of other versions of the file are removed.
+        """
         entry = self._files.get(file)
         if entry is None or entry[0] != version:
             entry = version, CachedRanges()
@@ -102,16 +104,16 @@ class MetadataCache:
         return entry[1]
 
     def latest_version(self, file: FileKey) -> Version | None:
-        """Return the version of a file if the cache contains bytes of it; otherwise None."""
+        """Return the version of a file whose bytes are cached; None if the cache contains no bytes of the file."""
         entry = self._files.get(file)
         return entry[0] if entry is not None and entry[1].size else None
 
     def remove(self, file: FileKey) -> None:
-        """Remove a file, because it was written or has changed."""
+        """Remove the bytes of a file from the cache, because the file was written or has changed."""
         self._files.remove(file)
 
     def update_size(self, file: FileKey) -> None:
-        """Update the size of a file after bytes were added.
+        """Update the cached size of a file after bytes were added.
 
         The least recently opened files are evicted if necessary.
         """
@@ -134,7 +136,7 @@ class MetadataCache:
         self._files.limit = size
 
     def clear(self) -> None:
-        """Remove all files."""
+        """Remove the bytes of all files."""
         self._files.clear()
 
 

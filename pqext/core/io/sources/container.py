@@ -71,7 +71,7 @@ class Container:
         return f"{inside}{PENDING_FOLDER}/{uuid.uuid4().hex}/{key.removeprefix(inside)}"
 
     def complete(self, key: str, pending: PendingUpload) -> None:
-        """Copy a pending file to ``key``, unless this was already done."""
+        """Copy a pending file to ``key``, unless it was copied before."""
         import obstore
 
         try:
@@ -119,14 +119,14 @@ class Container:
             return self._put(key, data, json.loads(version))
 
     def replace(self, key: str, data: bytes, version: str | None) -> str:
-        """Replace a small file if it still has this version (None: missing or empty), and return the new version.
+        """Replace a small file if its version is still ``version`` (None: missing or empty). Return the new version.
 
         Raises ``FileExistsError`` or ``FileNotFoundError`` otherwise.
         """
         return self.claim(key, data) if version is None else self._put(key, data, json.loads(version))
 
     def release(self, key: str, version: str) -> None:
-        """Replace a claimed file with an empty file if it still has this version.
+        """Replace a claimed file with an empty file if its version is still ``version``.
 
         obstore supports conditional overwriting on these stores, but not conditional deletion.
         """
@@ -147,7 +147,9 @@ class Container:
         return self.call(key, lambda: obstore.open_writer(self._store, key, buffer_size=_PART_BYTES))
 
     def call(self, key: str, action: Callable[[], T]) -> T:
-        """Return the result of ``action`` on a key. Errors contain the URL of the key, but no secrets."""
+        """Call ``action``, which accesses ``key``, and return its result. Errors contain the URL of the key, but no
+        secrets.
+        """
         with KeyErrorContext(self.url(key), self._secrets):
             try:
                 return action()
@@ -185,7 +187,7 @@ class Container:
 
 
 class CopiedFile:
-    """Output of a writer that stores the file under a hidden key."""
+    """Writer output that is stored under a hidden key until it is copied to its final key."""
 
     def __init__(self, container: Container, key: str) -> None:
         self._container = container

@@ -1,4 +1,4 @@
-"""Prepare the text of CSV files for the parser: convert it to UTF-8 and remove leading lines and comment lines.
+"""Prepare the text of CSV files for the parser: convert it to UTF-8, and remove leading lines and comments.
 
 Arrow's parser reads only UTF-8 and does not support comments. :class:`CsvText` is a file with text that the parser can
 read, and :func:`add_column_name` adds column names to its errors. A file that ends within quotes is an error, because
@@ -40,7 +40,7 @@ _PAUSES = 1000
 
 
 class CsvText:
-    """Binary file of UTF-8 text that is converted from a CSV file in any encoding.
+    """Binary file that converts a CSV file in any encoding to UTF-8 text.
 
     The first ``skip_rows`` lines are skipped, and so are lines that begin with the character ``comment`` outside
     quotes.
@@ -99,7 +99,8 @@ class CsvText:
             text = self._decoder.decode(raw, final=not raw)
         except UnicodeDecodeError as error:
             offset = self._consumed - waiting + error.start
-            raise CorruptFileError(f"the text is not valid {self._encoding}", offset=offset) from None
+            message = f"the text is not valid {self._encoding}; pass the encoding of the file"
+            raise CorruptFileError(message, offset=offset) from None
         self._consumed += len(raw)
         return text.encode()
 
@@ -131,7 +132,7 @@ class CsvText:
 
 
 def _tokens(comment: str, delimiter: str, quote: str, escape: str | None) -> re.Pattern[bytes]:
-    """Return a pattern that matches quoted fields and comment lines."""
+    """Compile a pattern that matches quoted fields and comment lines."""
     mark, between, quoted = (re.escape(item.encode()) for item in (comment, delimiter, quote))
     escaped = b"" if escape is None else re.escape(escape.encode())
     within = rb"[^%b%b]" % (quoted, escaped)
@@ -179,7 +180,7 @@ def detect_delimiter(text: bytes, quote: str = '"', comment: str | None = None) 
 
 
 def _field_counts(text: str, delimiter: str, quote: str, comment: str | None, is_cut: bool) -> list[int]:
-    """Return the number of fields of each of the first complete rows; ``[0]`` without rows."""
+    """Count the fields in each of the first complete rows. Return ``[0]`` if there are no rows."""
     counts = []
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quotechar=quote)
     try:
@@ -194,7 +195,8 @@ def _field_counts(text: str, delimiter: str, quote: str, comment: str | None, is
 
 
 def add_column_name(reason: str, names: Sequence[str], skip_rows: int = 0) -> str:
-    """Add the column name and the row to the message of an error of Arrow's CSV reader. The heading is row 1.
+    """Replace the column number in an error message of Arrow's CSV reader with row and column name. The header is row
+    1.
 
     >>> add_column_name("In CSV column #1: Row #3: CSV conversion error to int64: invalid value 'x'", ["a", "b"])
     "row 3, column 'b': CSV conversion error to int64: invalid value 'x'"
@@ -209,13 +211,13 @@ def add_column_name(reason: str, names: Sequence[str], skip_rows: int = 0) -> st
 
 
 def error_column(reason: str) -> int | None:
-    """Return the position of the column that an error of Arrow's CSV reader names; None for other errors."""
+    """Return the column position in an error message of Arrow's CSV reader; None for a message without a column."""
     match = _ARROW_COLUMN.match(reason)
     return None if match is None else int(match[1])
 
 
 def is_encoding_error(reason: str) -> bool:
-    """Return whether an error of Arrow's CSV reader reports text that is not UTF-8."""
+    """Return whether an error message of Arrow's CSV reader reports text that is not UTF-8."""
     return "invalid UTF8" in reason
 
 
@@ -232,7 +234,7 @@ _before: Callable[[Any], Any] = sys.unraisablehook
 
 @contextmanager
 def suppress_arrow_messages() -> Iterator[None]:
-    """Suppress the message that Arrow prints about a row with a wrong number of fields. Its error is still raised.
+    """Suppress the message that Arrow prints about a row with a wrong number of fields. The error is still raised.
 
     Arrow cannot pass a row that is not UTF-8 to the callback, and would print an error. Python has one hook for all
     threads, so the first thread sets it and the last thread restores it.
@@ -258,7 +260,7 @@ def _ignore_row_errors(event: Any) -> None:
 
 
 class EndMarkedFile:
-    """CSV file that is followed by a marker line. ``seen`` is set when the parser reports the marker as an invalid row.
+    """CSV file with a marker line after its end. ``seen`` is set when the parser reports the marker as an invalid row.
 
     If a quote is open at the end of the file, the marker becomes part of a field and is not reported. ``columns`` is
     the number of fields in a row, if the file does not start with column names. Otherwise the column names are read
@@ -310,7 +312,7 @@ class EndMarkedFile:
                 break
 
     def _marker_line(self, start: memoryview) -> bytes:
-        """Return a line with a different number of fields from every row: one field, or two if rows have one field.
+        """Return the marker line. It has one field, or two fields if the rows have one, so that the parser rejects it.
 
         If the column count is unknown, read it from the header in ``start``, and set ``names``.
         """

@@ -88,7 +88,9 @@ def _to_listed_file(name: str, info: dict[str, Any]) -> ListedFile:
 
 
 def version_of(info: dict[str, Any]) -> Version | None:
-    """Return the version of a file from its metadata, the etag or the modification time; None if both are missing."""
+    """Return the version of a file from its metadata: the etag or, if missing, the modification time; None without
+    either.
+    """
     etag, time = _first_value(info, _ETAGS), _first_value(info, _TIMES)
     if etag is not None:
         return Version(f"etag {etag}")
@@ -106,7 +108,7 @@ def _first_value(info: dict[str, Any], keys: tuple[str, ...]) -> Any:
 
 
 class FsspecFile(RemoteSource):
-    """File of an fsspec file system. Its version is checked with each read."""
+    """File of an fsspec file system. Each read checks the version of the file."""
 
     _store: FsspecStore
 
@@ -125,7 +127,7 @@ class FsspecFile(RemoteSource):
 
 
 class _Stream:
-    """Output file. It is invisible until it is committed if the file system supports commits.
+    """Output file. If the file system supports commits, the file is invisible until it is committed.
 
     Otherwise it has a temporary name until it is complete.
     """

@@ -60,7 +60,7 @@ def open_source(source: Any, filesystem: Any = None, storage_options: Mapping[st
 
 
 def locate(source: Any, filesystem: Any = None, storage_options: Mapping[str, Any] | None = None) -> Any:
-    """Resolve ``source`` to a :class:`Location` in a store or a local path. Other objects are returned unchanged.
+    """Resolve ``source`` to a local path or a :class:`Location` in a store. Other objects are returned unchanged.
 
     The store is not queried, except that pyarrow may look up the region of a bucket.
 
@@ -111,7 +111,8 @@ def is_same_file(first: Any, second: Any) -> bool:
 
 
 def may_be_same_file(first: Any, second: Any) -> bool:
-    """Like :func:`is_same_file`, but also return True if this is unknown: for open files, or similar URLs and paths."""
+    """Return whether two results of :func:`locate` may be the same file. Also return True for similar URLs and paths.
+    """
     if is_same_file(first, second):
         return True
     files = _local_file(first), _local_file(second)
@@ -130,7 +131,7 @@ def _local_file(file: Any) -> tuple[int, int] | None:
 
 
 def _bare_path(file: Any) -> tuple[str, str | None]:
-    """Return the normalised scheme and path of a URL, so that equivalent URLs compare equal.
+    """Return the scheme and path of a URL in normalised form, for comparison with other URLs.
 
     The path is None for local files.
     """
@@ -156,7 +157,7 @@ def list_files(
     """
     location = locate(folder, filesystem, storage_options)
     if not isinstance(location, Location):
-        raise TypeError(f"{folder!r} is not the URL of an object store")
+        raise TypeError(f"{folder!r} is not a folder of a store; pass a URL such as s3://bucket/folder")
     return location.files()
 
 
@@ -173,7 +174,7 @@ def _is_filesystem(value: Any) -> bool:
 
 
 def _fsspec_path(source: Any) -> tuple[Any, Any] | None:
-    """Return the file system and the path of an fsspec file, open or not, or of a path object that wraps fsspec.
+    """Return the file system and path of an fsspec file (open or not), or of a path object that uses fsspec.
 
     Return None for other objects.
     """
@@ -187,7 +188,7 @@ def _fsspec_path(source: Any) -> tuple[Any, Any] | None:
     if isinstance(source, OpenFile):
         if source.compression is not None:
             raise ValueError(
-                "the file is compressed as a whole: pass the file object that open() returns, or decompress the file "
+                "the complete file is compressed: pass the file object that open() returns, or decompress the file "
                 "first"
             )
         return source.fs, source.path
@@ -199,7 +200,7 @@ def _fsspec_path(source: Any) -> tuple[Any, Any] | None:
 def _locate_within(filesystem: Any, source: Any) -> Any:
     """Resolve a path in a file system. The result is a local path if the file system is local."""
     if not isinstance(source, str | os.PathLike):
-        raise TypeError(f"with a filesystem the source must be a path, not {type(source).__name__}")
+        raise TypeError(f"if filesystem is passed, the source must be a path, not {type(source).__name__}")
     path = os.fsdecode(source)
     arrow, spec = sys.modules.get("pyarrow.fs"), sys.modules.get("fsspec.spec")
     if arrow is not None and isinstance(filesystem, arrow.FileSystem):

@@ -60,7 +60,7 @@ class Bucket:
         return self._field("ETag", "upload_part", key, UploadId=upload, PartNumber=number, Body=data)
 
     def complete(self, key: str, pending: PendingUpload) -> None:
-        """Complete an upload as the file at ``key``, unless this was already done."""
+        """Complete an upload as the file at ``key``, unless it was completed before."""
         parts = [{"ETag": etag, "PartNumber": number} for number, etag in enumerate(pending.etags, 1)]
         try:
             self._field(
@@ -114,7 +114,7 @@ class Bucket:
         return self.put(key, data, new=True)
 
     def replace(self, key: str, data: bytes, version: str | None) -> str:
-        """Replace a small file if it still has this version (None: missing), and return the new version.
+        """Replace a small file if its version is still ``version`` (None: missing). Return the new version.
 
         Raises ``FileExistsError`` or ``FileNotFoundError`` otherwise.
         """
@@ -123,7 +123,7 @@ class Bucket:
         return self._field("ETag", "put_object", key, Body=data, IfMatch=version)
 
     def release(self, key: str, version: str) -> None:
-        """Delete a claimed file if it still has this version."""
+        """Delete a claimed file if its version is still ``version``."""
         with suppress(FileNotFoundError, FileExistsError):
             self.call("delete_object", key, IfMatch=version)
 
@@ -155,7 +155,7 @@ class Bucket:
                 raise
 
     def _field(self, name: str, operation: str, key: str, **arguments: Any) -> str:
-        """Return a field of the response to a request.
+        """Make a request, and return one field of the response.
 
         Raises ``SourceError`` if it is missing, since the request may have failed.
         """
@@ -169,7 +169,7 @@ class Bucket:
 
 
 class MultipartWriter:
-    """Output of a writer that uploads its bytes to S3 in parts. :meth:`finish` returns the pending upload."""
+    """Writer output that is uploaded to S3 in parts. :meth:`finish` returns the pending upload."""
 
     def __init__(self, bucket: Bucket, key: str) -> None:
         self._bucket = bucket

@@ -48,7 +48,7 @@ class ObjectStore(Store):
         return self._base + path
 
     def store_for_attempt(self, failed_attempts: int) -> Any:
-        """Return the store to use after ``failed_attempts``, with a new connection after the first failure."""
+        """Return the store for the next attempt. After ``failed_attempts`` it has a new connection."""
         if failed_attempts and self._make is not None:
             self.store = self._make()
         return self.store
@@ -149,7 +149,7 @@ def _base_of(store: Any) -> str:
 
 
 def version_of(meta: Any) -> Version | None:
-    """Return the version of an object from its metadata; None if this has no etag and no modification time."""
+    """Return the version of an object from its metadata; None if the metadata has no etag and no modification time."""
     if meta["e_tag"]:
         return Version(f"etag {meta['e_tag']}")
     modified = meta["last_modified"]
@@ -163,7 +163,7 @@ class ObjectFile(RemoteSource):
     has_response_versions = True
 
     def add_tail(self, start: int, data: Bytes) -> None:
-        """Cache the bytes from ``start``, which were fetched when the file was opened."""
+        """Cache ``data``, the bytes from offset ``start`` that were fetched when the file was opened."""
         data.flags.writeable = False
         self._cached.add(start, data)
 

@@ -25,7 +25,7 @@ def check_manifest_size(size: int, path: str) -> None:
     """Raise ``LimitError`` if a manifest is too large, before it is read or written."""
     if size > MAX_MANIFEST_BYTES:
         raise LimitError(
-            f"the folder's manifest has {size:,} bytes, above the limit of {MAX_MANIFEST_BYTES:,}: save fewer files at "
+            f"the folder's manifest has {size:,} bytes, above the limit of {MAX_MANIFEST_BYTES:,}; save fewer files at "
             "a time, and never delete a manifest without its files",
             path=path,
         )
@@ -33,7 +33,7 @@ def check_manifest_size(size: int, path: str) -> None:
 
 @dataclass(frozen=True)
 class PendingUpload:
-    """File that is stored but not yet visible: the id or key of its upload, and the etags of its parts, if any."""
+    """File that is stored but not yet visible: the id or key of the upload, and the etags of uploaded parts, if any."""
 
     upload: str
     etags: tuple[str, ...] = ()
@@ -49,7 +49,7 @@ class UnfinishedFile:
 
 
 class PendingFile(Protocol):
-    """Output of a writer to a store. The file becomes pending when it is finished."""
+    """Writer output in a store. The file becomes pending when it is finished."""
 
     def seekable(self) -> bool:
         """Return False, since bytes are written in order."""
@@ -65,7 +65,7 @@ class PendingFile(Protocol):
 
 
 class KeyErrorContext(StoreErrorContext):
-    """Context that adds the URL of a key to errors of a store's library, unless they already have it."""
+    """Context that adds the URL of a key to errors of a store's library, unless the errors contain the URL."""
 
     def __exit__(self, type: Any, error: BaseException | None, trace: Any) -> None:
         if not isinstance(error, FileNotFoundError | FileExistsError):
@@ -73,7 +73,7 @@ class KeyErrorContext(StoreErrorContext):
 
 
 class PendingStore(Protocol):
-    """Bucket or container, and the folder ``prefix`` in it, which has no leading or trailing slash.
+    """Folder ``prefix`` of a bucket or container. ``prefix`` has no leading or trailing slash.
 
     Methods raise ``FileNotFoundError``, ``FileExistsError``, ``PermissionError`` or ``SourceError``. Errors contain the
     URL of the key, but no secrets.
@@ -91,7 +91,7 @@ class PendingStore(Protocol):
         """Create a file that becomes pending when it is finished."""
 
     def complete(self, key: str, pending: PendingUpload) -> None:
-        """Publish a pending file at ``key``, unless this was already done."""
+        """Publish a pending file at ``key``, unless it was published before."""
 
     def abort(self, key: str, upload: str) -> None:
         """Discard a pending file."""
@@ -112,13 +112,13 @@ class PendingStore(Protocol):
         """
 
     def replace(self, key: str, data: bytes, version: str | None) -> str:
-        """Replace a small file if it still has this version (None: missing), and return the new version.
+        """Replace a small file if its version is still ``version`` (None: missing). Return the new version.
 
         Raises ``FileExistsError`` or ``FileNotFoundError`` otherwise.
         """
 
     def release(self, key: str, version: str) -> None:
-        """Release a claimed file if it still has this version. An empty file may remain."""
+        """Release a claimed file if its version is still ``version``. An empty file may remain."""
 
     def delete(self, key: str) -> None:
         """Delete a file if it exists."""

@@ -1,4 +1,4 @@
-"""Read remote files with merged and concurrent requests and retries, and detect if a file changes."""
+"""Read remote files with merged, concurrent requests and retries, and detect changes of a file."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class Version:
 
 
 class RemoteSource(Source):
-    """File of a store. If the store reports versions, the file must keep its ``version`` while it is open.
+    """File of a store. If the store reports versions, the ``version`` of the file must not change while it is open.
 
     The bytes of its footer and indexes are cached. Bytes that certainly belong to this version are shared with other
     sources that open the file.
@@ -140,7 +140,7 @@ class RemoteSource(Source):
         self._shared: CachedRanges | None = None
         if version is not None and version.is_certain:
             self._shared = CACHE.ranges((store.number, path), (version.text, size))
-            for at, part in self._shared.parts():
+            for at, part in self._shared.ranges_from():
                 self._cached.add(at, part)
             cached_tail = size - self._cached.contiguous_start(size)
             _logger.debug("%d bytes of metadata are cached of %s", self._cached.size, name)
@@ -148,13 +148,13 @@ class RemoteSource(Source):
 
     @abstractmethod
     def _request(self, offset: int, length: int, failed_attempts: int) -> Any:
-        """Fetch ``length`` bytes at ``offset`` with one request, after ``failed_attempts``.
+        """Fetch ``length`` bytes at ``offset`` with one request. ``failed_attempts`` counts previous attempts.
 
         Raises :meth:`changed_error` if the response shows that the file was replaced.
         """
 
     def _check_version(self) -> None:
-        """Raise ``ChangedFileError`` if the file has changed. Used if responses do not contain the version."""
+        """Raise ``ChangedFileError`` if the file has changed. Called if responses do not contain the version."""
 
     def changed_error(self, now: object) -> ChangedFileError:
         """Create the error for a file that was replaced. ``now`` describes its current version."""
@@ -226,7 +226,7 @@ class RemoteSource(Source):
         before: Sequence[tuple[int, Bytes]] = ()
         if not self.has_response_versions:
             if self._was_read:
-                before = self._cached.parts(self.metadata_start)
+                before = self._cached.ranges_from(self.metadata_start)
                 check = _get_pool().submit(self._check_version)
             self._was_read = True  # the first read follows the opening immediately
         if len(ranges) == 1:
@@ -285,12 +285,12 @@ class RemoteSource(Source):
         super().add_metadata(start)
         self._store.link.add_tail(self.size - self.metadata_start)
         if self.has_response_versions:
-            self._share(self._cached.parts(start))
+            self._share(self._cached.ranges_from(start))
 
-    def _share(self, parts: Sequence[tuple[int, Bytes]]) -> None:
+    def _share(self, ranges: Sequence[tuple[int, Bytes]]) -> None:
         if self._shared is not None:
-            for at, part in parts:
-                self._shared.add(at, part)
+            for start, content in ranges:
+                self._shared.add(start, content)
             CACHE.update_size((self._store.number, self._path))
 
 

@@ -1,4 +1,4 @@
-"""Common interface of stores, to open, list and write their files."""
+"""Common interface of stores: open, list and write files."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _mean(mean: float | None, now: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class ListedFile:
-    """File in the listing of a folder. Fields that the listing lacks are None."""
+    """File in the listing of a folder. Fields that are missing from the listing are None."""
 
     path: str
     size: int | None = None
@@ -146,14 +146,14 @@ class BufferedUpload:
 
 
 def _abort(upload: Upload, process: int) -> None:
-    """Abort an upload, except in a forked child, whose parent owns it."""
+    """Abort an upload, except in a forked child process, because the parent process owns the upload."""
     if os.getpid() == process:
         with suppress(Exception):
             upload.abort()
 
 
 class Store(ABC):
-    """File system with its credentials. Equal file systems share one store: see :func:`get_store`.
+    """File system with credentials. Equal file systems share one store: see :func:`get_store`.
 
     ``number`` is unique, and ``secrets`` are strings that messages must not contain.
     """
@@ -273,7 +273,7 @@ _stores: LRU[int, tuple[Any, Store]] = LRU(_MAX_STORES)
 
 
 def get_store(key: Any, make: Callable[[], Store]) -> Store:
-    """Return the cached store of ``key``, which is a file system or its arguments, or create it with ``make``."""
+    """Return the cached store for ``key``, or create it with ``make``. ``key`` is a file system or its arguments."""
     for cached_key, store in _stores.values():
         if cached_key is key or (type(cached_key) is type(key) and cached_key == key):
             _stores.get(store.number)  # mark as used
@@ -284,7 +284,7 @@ def get_store(key: Any, make: Callable[[], Store]) -> Store:
 
 
 def _restore_store(store_type: type[Store], arguments: tuple[Any, ...]) -> Store:
-    """Return the store that is in use for the pickled file system, or restore the pickled store."""
+    """Unpickle a store, unless a cached store for an equal file system exists."""
     return get_store(arguments[0], lambda: store_type(*arguments))
 
 

@@ -57,7 +57,8 @@ _PUBLIC = frozenset({"true", "false", "none", "http", "https"})
 
 
 class ResponseError(OSError):
-    """A server's response does not match the request. ``is_retryable`` is true if a further attempt may succeed."""
+    """Error for a response that does not match the request. ``is_retryable`` is true if a further attempt may succeed.
+    """
 
     def __init__(self, message: str, *, is_retryable: bool) -> None:
         super().__init__(message)
@@ -85,8 +86,8 @@ def classify_error(error: Exception) -> ErrorCategory:
 
 
 def describe_cause(error: Exception) -> str:
-    """Return ``: cause`` for a failed connection if the first line of the error lacks the cause; otherwise an empty
-    string.
+    """Return the cause of a failed connection, as ``: cause``, if the first line of the error does not contain it;
+    otherwise an empty string.
     """
     first, _, rest = str(error).partition("\n")
     for pattern, prefix in _CAUSES:
@@ -106,7 +107,7 @@ def redact_uri(uri: str) -> str:
 
 
 def _redact_link(uri: str) -> str:
-    """Redact one URL of a chain."""
+    """Redact one URL of a chain such as ``zip::s3://bucket/key``."""
     scheme, mark, rest = uri.partition("://")
     if not mark:
         return uri
@@ -135,7 +136,7 @@ def redact_error(error: object, secrets: Iterable[str] = ()) -> str:
 
 
 def collect_secrets(options: Any) -> frozenset[str]:
-    """Return the strings among the values of ``options``, including nested values, that messages must not contain.
+    """Return the strings in ``options`` (including nested values) that messages must not contain.
 
     Users and passwords in URLs are also returned as separate strings.
     """
@@ -155,8 +156,8 @@ def collect_secrets(options: Any) -> frozenset[str]:
 
 
 class StoreErrorContext:
-    """Context that turns errors of a store's library into ``SourceError`` or ``PermissionError`` with the redacted file
-    name.
+    """Context that converts errors of a store's library to ``SourceError`` or ``PermissionError``, with the redacted
+    file name.
     """
 
     def __init__(self, name: str, secrets: frozenset[str]) -> None:

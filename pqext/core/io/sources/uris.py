@@ -84,7 +84,7 @@ def _local_path(uri: str) -> str:
     parts = uri_parts._replace(path=f"{uri_parts.path}?{uri_parts.query}") if uri_parts.query else uri_parts
     if parts.netloc not in ("", "localhost"):
         raise ValueError(
-            f"{excerpt(redact_uri(uri))!r} names another machine: write file:///path, with three slashes"
+            f"{excerpt(redact_uri(uri))!r} refers to another machine; for a local file write file:///path"
         )
     path = unquote(parts.path)
     return path[1:] if re.match(r"/[A-Za-z]:", path) else path
@@ -187,7 +187,7 @@ def _arguments_of_uri(name: str, uri: str, options: Options) -> tuple[dict[str, 
 
 
 def _azure_services(host: str, options: Options) -> dict[str, Any]:
-    """Return the addresses of both services of an account outside the public cloud, given the ``host`` of one service.
+    """Return the addresses of both Azure services for the ``host`` of one service outside the public cloud.
 
     Otherwise keys would be sent to an account of the same name in the public cloud. Raises ``ValueError`` if the host
     is not an Azure host.
@@ -205,7 +205,7 @@ def _azure_services(host: str, options: Options) -> dict[str, Any]:
 
 
 def _arguments(name: str, options: Options) -> dict[str, Any]:
-    """Translate ``options`` to arguments of pyarrow's class ``name``. That class rejects unknown names."""
+    """Translate ``options`` to arguments of pyarrow's class ``name``. The class rejects unknown names."""
     arguments: dict[str, Any] = {}
     for key, value in options.items():
         plain = key.lower()
@@ -240,8 +240,8 @@ def _with_endpoint(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_bucket_defaults(fs: Any, bucket: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Add defaults that pyarrow does not apply: the endpoint from the environment, and for anonymous readers the region
-    of the bucket.
+    """Add defaults that pyarrow does not apply: the endpoint from the environment and, for anonymous access, the
+    bucket's region.
     """
     arguments = _with_endpoint(arguments)
     named = {"region", "endpoint_override"} & arguments.keys()
@@ -256,7 +256,9 @@ def s3_arguments(options: Options) -> dict[str, Any]:
 
 
 def obstore_arguments(uri: str, scheme: str, options: Options) -> tuple[dict[str, Any], str]:
-    """Translate ``options`` of ``gs://`` and ``abfss://`` URLs to obstore's arguments; return these and the bucket."""
+    """Translate ``options`` of ``gs://`` and ``abfss://`` URLs to obstore's arguments. Return the arguments and the
+    bucket.
+    """
     name = _ARROW_CLASSES[scheme]
     arguments, path = _arguments_of_uri(name, uri, options)
     renamed = {"access_token": "bearer_token", "anonymous": "skip_signature"}
@@ -324,7 +326,8 @@ def _locate_web(uri: str, options: Options) -> Location:
 def _web_store(
     base: str, client: dict[str, Any], uri: str, options: Sequence[str], secrets: frozenset[str]
 ) -> HTTPStore:
-    """Open the store of a web server. Raises ``ValueError`` with the names of the options, but not their values."""
+    """Open the store of a web server. Raises ``ValueError`` that lists the names of the options, but not their values.
+    """
     from obstore.store import HTTPStore
 
     try:
