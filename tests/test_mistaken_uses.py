@@ -22,9 +22,9 @@ PYTHON: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: pqext.read, AttributeError, "use pqext.read_table"),  # type: ignore[attr-defined]
     (lambda: pqext.to_parquet, AttributeError, "use pqext.write_table"),  # type: ignore[attr-defined]
     (lambda: pqext.read_csv, AttributeError, "`pqext convert`"),  # type: ignore[attr-defined]
-    (lambda: variant.from_python({"a": 1}), TypeError, "not one dict: pass it in a list"),
-    (lambda: variant.Variant({"a": 1}), TypeError, "Variant.from_python takes objects"),  # type: ignore[arg-type]
-    (lambda: variant.Variant('{"a": 1}'), TypeError, "Variant.from_json takes JSON text"),  # type: ignore[arg-type]
+    (lambda: variant.from_python({"a": 1}), TypeError, "not a single dict; pass a list"),
+    (lambda: variant.Variant({"a": 1}), TypeError, "Variant.from_python converts objects"),  # type: ignore[arg-type]
+    (lambda: variant.Variant('{"a": 1}'), TypeError, "Variant.from_json parses JSON text"),  # type: ignore[arg-type]
     (lambda: variant.Variant.from_python({"a": 1}).get("a"), ValueError, r"use v\['a'\]"),
     (lambda: variant.parse_json("events.jsonl"), TypeError, "pqext.variant.read_json reads files"),
     (lambda: variant.parse_json(Path("events.jsonl")), TypeError, "pqext.variant.read_json reads files"),

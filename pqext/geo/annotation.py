@@ -413,7 +413,7 @@ def _option(option: Any) -> Mapping[str, Any]:
         unknown = sorted(map(str, option.keys() - _OPTION_KEYS))
         if unknown and not option.keys() & _PROJJSON_KEYS:
             hint, known = did_you_mean(unknown[0], _OPTION_KEYS), ", ".join(sorted(_OPTION_KEYS))
-            raise ValueError(f"unknown geometry option {unknown[0]!r}{hint}; known options: {known}")
+            raise ValueError(f"unknown geometry option {unknown[0]!r}{hint or ';'} known options: {known}")
         if not unknown:
             for name in ("check_range", "page_boxes"):
                 words = ("clamp",) if name == "check_range" else ()

@@ -175,7 +175,7 @@ class VariantHandler:
         return questions.may_match(predicate, known)
 
     def matching_rows(self, node: SchemaNode, row_group: RowGroupFacts, predicate: object) -> RowRanges | None:
-        """Return the rows that may match a :class:`VariantPredicate`, from the page indexes of the columns on its path.
+        """Return the rows that may match ``predicate``, from the page indexes of the columns on its path.
 
         Returns None if all rows may match.
         """
@@ -199,7 +199,7 @@ def _require_variant_type(field: pa.Field, path: str, options: WriteOptions) -> 
 
 
 def _select_shredding(path: str, options: WriteOptions) -> Shredding | None:
-    """Return the shredding that the options request for a column; None if they request none."""
+    """Return the shredding that the option ``shredding`` selects for a column; None if the option is not set."""
     spec = options.shredding.get(path)
     return parse_shredding(spec) if spec is not None else None
 

@@ -21,7 +21,7 @@ _START_ARRAY, _END, _START_OBJECT = "[", "]", "{"
 
 
 class Metadata:
-    """Decoded metadata: the dictionary of field names, ``names``, by field id, and the flag ``is_sorted``.
+    """Decoded metadata: the field names, ``names``, in the order of field ids, and the flag ``is_sorted``.
 
     Raises :class:`~pqext.core.base.errors.VariantError` with the violated rule and the byte offset.
     """
@@ -89,7 +89,7 @@ def encode_metadata(names: Iterable[str]) -> bytes:
     total = sum(map(len, strings))
     size = max(1, (max(total, len(strings)).bit_length() + 7) // 8)
     if size > 4:
-        raise ValueError("the field names exceed 4 GiB")
+        raise ValueError("the distinct field names exceed the limit of 4 GiB")
     offsets = [len(strings), 0]
     for string in strings:
         offsets.append(offsets[-1] + len(string))
@@ -110,9 +110,9 @@ class BinaryVariant:
             try:
                 memoryview(part)
             except TypeError:
-                made = "from_json takes JSON text" if isinstance(part, str) else "from_python takes objects"
+                made = "from_json parses JSON text" if isinstance(part, str) else "from_python converts objects"
                 raise TypeError(
-                    f"a Variant needs the bytes of a value and of its metadata, not a {type(part).__name__}: "
+                    f"Variant() requires the bytes of a value and of its metadata, not {type(part).__name__}; "
                     f"Variant.{made}"
                 ) from None
         self.value = bytes(value)

@@ -31,7 +31,7 @@ def as_arrow(values: Any, name: str = "an array") -> VariantLike:
         return check_array(values)
     if isinstance(values, str | bytes | bytearray | memoryview):
         hint = "; pqext.variant.read_json reads files" if _is_file_name(values) else ""
-        raise TypeError(f"expected {name}, not one {type(values).__name__}; put it into a list{hint}")
+        raise TypeError(f"expected {name}, not a single {type(values).__name__}; pass a list{hint}")
     values = to_arrow_types(values)
     try:
         if hasattr(values, "__arrow_c_stream__") and not hasattr(values, "__arrow_c_array__"):
@@ -44,12 +44,12 @@ def as_arrow(values: Any, name: str = "an array") -> VariantLike:
         raise ValueError(f"{type(values).__name__} cannot be converted to {name}: {error}") from None
     if isinstance(values, PurePath):
         raise TypeError(f"expected {name}, not a path; pqext.variant.read_json reads files")
-    hint = "; take a slice, array[i:i + 1]" if isinstance(values, pa.Scalar) else ""
+    hint = "; pass a slice, array[i:i + 1]" if isinstance(values, pa.Scalar) else ""
     raise TypeError(f"expected {name}, not {type(values).__name__}{hint}")
 
 
 def _is_file_name(text: Any) -> bool:
-    """Return whether text looks like the name of a JSON file."""
+    """Return whether ``text`` is a string that ends like the name of a JSON file."""
     ends = (".json", ".jsonl", ".ndjson", ".gz", ".bz2", ".zst")
     return isinstance(text, str) and text.lower().endswith(ends)
 
@@ -71,7 +71,7 @@ def as_texts(values: Any) -> VariantLike:
 def _encode_texts(values: Sequence[Any]) -> list[bytes | None]:
     for row, value in enumerate(values):
         if value is not None and not isinstance(value, str | bytes):
-            raise TypeError(f"expected an array of JSON strings, but item {row} is a {type(value).__name__}")
+            raise TypeError(f"expected an array of JSON strings, but item {row} has type {type(value).__name__}")
     return [value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value for value in values]
 
 
@@ -83,7 +83,7 @@ def as_variants(values: Any) -> VariantLike:
             if value is not None and not isinstance(value, BinaryVariant):
                 result = type(value).__name__
                 raise TypeError(
-                    f"expected a variant array, but item {row} is a {result}; use variant.from_python"
+                    f"expected a variant array, but item {row} has type {result}; use variant.from_python"
                 )
             rows.append(None if value is None else {"metadata": value.metadata, "value": value.value})
         return pa.array(rows, variant_type())

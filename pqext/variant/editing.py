@@ -115,7 +115,7 @@ def apply_action(
     chunks = struct_chunks(array)
     other, constant = (None, False) if action in _WITHOUT_VALUE else _to_variants(value)
     if other is not None and not constant and len(other) != len(array):
-        raise ValueError(f"expected one value or one value per variant ({len(array)}), not {len(other)} values")
+        raise ValueError(f"value must be a single value or have {len(array)} rows like the array, not {len(other)}")
     changed: list[pa.Array] = []
     before = 0
     for chunk in chunks:
@@ -138,7 +138,7 @@ def _edit_rows(variants: VariantInput, arguments: tuple[Any, ...], strict_path: 
     written = edit(variants, start, *arguments)
     unfollowed, row = written[7]
     if strict_path is not None and unfollowed:
-        raise VariantError(f"no value at {strict_path}", row=row)
+        raise VariantError(f"the variant has no value at {strict_path}", row=row)
     return written
 
 

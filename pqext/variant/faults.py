@@ -25,7 +25,7 @@ class FaultMessage(NamedTuple):
 MEANINGS: dict[int, FaultMessage] = {
     Fault.FAULT_ARROW: FaultMessage("", "the Arrow offsets of the array lie outside its data"),
     Fault.FAULT_METADATA_TRUNCATED: FaultMessage(
-        "variant.metadata.layout", "the metadata ends before its dictionary does"
+        "variant.metadata.layout", "the metadata ends before the end of its dictionary"
     ),
     Fault.FAULT_METADATA_VERSION: FaultMessage("variant.metadata.version", "the metadata's version is not 1"),
     Fault.FAULT_METADATA_OFFSETS: FaultMessage(
@@ -36,13 +36,13 @@ MEANINGS: dict[int, FaultMessage] = {
         "variant.metadata.sorted", "the dictionary is flagged as sorted but its strings are not sorted and unique"
     ),
     Fault.FAULT_METADATA_NULL: FaultMessage("variant.group.metadata", "the variant has no metadata"),
-    Fault.FAULT_VALUE_TRUNCATED: FaultMessage("variant.value.layout", "the value ends before its data does"),
+    Fault.FAULT_VALUE_TRUNCATED: FaultMessage("variant.value.layout", "the value is truncated"),
     Fault.FAULT_VALUE_TRAILING: FaultMessage("variant.value.layout", "bytes follow the end of the value"),
     Fault.FAULT_UNKNOWN_TYPE: FaultMessage("variant.version.new-types", "the value is of a primitive type added later"),
     Fault.FAULT_STRING_UTF8: FaultMessage("variant.utf8", "a string is not UTF-8"),
     Fault.FAULT_DECIMAL_SCALE: FaultMessage("variant.decimal.scale", "a decimal's scale is greater than 38"),
     Fault.FAULT_DECIMAL_PRECISION: FaultMessage(
-        "variant.decimal.precision", "a decimal has more digits than its type can hold"
+        "variant.decimal.precision", "a decimal has more digits than its type allows"
     ),
     Fault.FAULT_NOT_CONTAINER: FaultMessage("", "the value is neither an object nor an array"),
     Fault.FAULT_TIME: FaultMessage("variant.time.range", "a time of day is not between 0 and 24 hours"),
@@ -59,25 +59,25 @@ MEANINGS: dict[int, FaultMessage] = {
         "shredding.value.exclusive", "value and typed_value are both set for a value that is not an object"
     ),
     ShreddingFault.FAULT_NOT_OBJECT: FaultMessage(
-        "shredding.object.residual-kind", "typed_value holds an object but its sibling value does not"
+        "shredding.object.residual-kind", "typed_value contains an object but its sibling value does not"
     ),
     ShreddingFault.FAULT_CONFLICT: FaultMessage(
-        "shredding.object.disjoint", "a shredded field is also in the object in value"
+        "shredding.object.disjoint", "a shredded field is also a field of the object in value"
     ),
     ShreddingFault.FAULT_MISSING_ELEMENT: FaultMessage(
         "shredding.array.present", "an array element has neither value nor typed_value"
     ),
     ShreddingFault.FAULT_OBJECT_RESIDUAL: FaultMessage(
-        "shredding.object.typed", "value holds an object but its sibling typed_value group is null"
+        "shredding.object.typed", "value contains an object but its sibling typed_value group is null"
     ),
     ShreddingFault.FAULT_ARRAY_RESIDUAL: FaultMessage(
-        "shredding.array.typed", "value holds an array but its sibling typed_value list is null"
+        "shredding.array.typed", "value contains an array but its sibling typed_value list is null"
     ),
     ShreddingFault.FAULT_NAME_MISSING: FaultMessage(
         "shredding.metadata.names", "the name of a shredded field is not in the metadata"
     ),
     ShreddingFault.FAULT_MISSING: FaultMessage(
-        "shredding.value.missing", "neither value nor typed_value is set, which only a shredded field may do"
+        "shredding.value.missing", "neither value nor typed_value is set, which is valid only for shredded fields"
     ),
 }
 
@@ -85,7 +85,7 @@ MEANINGS: dict[int, FaultMessage] = {
 def error(status: int, *, row: int | None = None, offset: int | None = None) -> ParquetError | MemoryError:
     """Return the error for a kernel's ``status``. ``offset`` is the position in the value or metadata of ``row``."""
     if status == Fault.FAULT_MEMORY:
-        return MemoryError("out of memory in a variant kernel")
+        return MemoryError("out of memory while processing variants")
     if status == ShreddingFault.FAULT_TOO_LARGE:
         return LimitError(f"row {row}: a column exceeds 2^31 - 1 bytes or elements; pass fewer rows at a time")
     meaning = MEANINGS[status]

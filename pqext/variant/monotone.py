@@ -119,7 +119,7 @@ def _timestamp_cast(leaf: pa.DataType, type: pa.DataType, timezone: str | None) 
 
 
 def _find_shift(zone: str | None, type: pa.DataType, timezone: str | None) -> Shift | None:
-    """Return the shift of a cast to ``type``: from local time if ``zone`` is None, otherwise from an instant.
+    """Return the shift that a cast to ``type`` applies: to local times if ``zone`` is None, otherwise to instants.
 
     Returns None if the cast does not shift values.
     """
@@ -165,7 +165,7 @@ def _reject_literal(literal: Value) -> bool:
 
 
 def _is_small(literal: Any) -> bool:
-    """Return whether the nearest double of an integer differs from the nearest doubles of all other integers."""
+    """Return whether a double represents the integer exactly, and no other integer rounds to this double."""
     return not isinstance(literal, bytes) and abs(literal) < 1 << 53
 
 

@@ -45,7 +45,7 @@ _KEPT = 64
 
 @dataclass(frozen=True, slots=True, init=False)
 class VariantPredicate:
-    """Predicate on the value at ``path``, cast to ``type`` as by ``pqext.variant.get``.
+    """Predicate on the value at ``path``, cast to ``type`` like ``pqext.variant.get`` does.
 
     The predicate's literals are in the comparison form of ``type`` (see ``pqext.core.format.predicate``).
     """
@@ -169,7 +169,7 @@ class _Evidence:
         return self.typed is None or bounds.null_count != 0 or not always_casts(self.leaf, self.predicate.type)
 
     def typed_test(self) -> Callable[[Bounds], bool]:
-        """Return a function that tests whether a typed value within some bounds may match the predicate.
+        """Return a function that tests whether a typed value within given bounds may match the predicate.
 
         Types are checked only once, when the function is created.
         """

@@ -119,8 +119,9 @@ def encode(obj: Any, max_depth: int) -> tuple[bytes, bytes]:
         keys = None
         children: list[Any] = list(node)
         if isinstance(node, Mapping):
-            if not all(isinstance(key, str) for key in node):
-                raise TypeError("the keys of a dict must be strings")
+            other = next((type(key).__name__ for key in node if not isinstance(key, str)), None)
+            if other is not None:
+                raise TypeError(f"the keys of a dict must be strings, not {other}")
             keys = sorted(node, key=lambda key: key.encode("utf-8"))
             children = [node[key] for key in keys]
             names.update(keys)
@@ -168,13 +169,13 @@ def encode_scalar(obj: Any) -> bytes:
     for types, encoder in _ENCODERS:
         if isinstance(obj, types):
             return encoder(obj)
-    raise TypeError(f"a {type(obj).__name__} cannot be represented as a variant")
+    raise TypeError(f"{type(obj).__name__} objects cannot be represented as variants; convert them first")
 
 
 def _encode_decimal(number: Decimal) -> bytes:
     sign, digits, exponent = number.as_tuple()
     if not isinstance(exponent, int):
-        raise ValueError(f"{number} is not a finite decimal")
+        raise ValueError(f"Decimal {number} is not finite; use a float for NaN and infinity")
     if len(digits) > encoding.MAX_SCALE or exponent > encoding.MAX_SCALE:
         raise ValueError(f"{number:.3E} has more than 38 digits")
     unscaled = int("".join(map(str, digits))) * (-1 if sign else 1) * 10 ** max(0, exponent)
@@ -217,7 +218,7 @@ def _encode_datetime64(moment: np.datetime64) -> bytes:
 
 def _encode_time(moment: time) -> bytes:
     if moment.tzinfo is not None:
-        raise TypeError("a time of day with a time zone cannot be represented as a variant")
+        raise TypeError("times of day with a time zone cannot be represented as variants; remove tzinfo")
     seconds = (moment.hour * 60 + moment.minute) * 60 + moment.second
     return encoding.encode_primitive(_T.TIME_NTZ, seconds * 1_000_000 + moment.microsecond)
 

@@ -218,7 +218,7 @@ def _rewrite(
     if invalid_values not in get_args(InvalidValues):
         raise ValueError(f"invalid_values must be 'raise' or 'null', not {invalid_values!r}")
     if "shredding" in options:
-        raise TypeError("pass the shredding as the schema argument, not as an option")
+        raise TypeError("pass the shredding as the argument schema, not as the option shredding")
     read_options = replace(read_options, on_corrupt=on_corrupt, invalid_values=invalid_values)
     with exclude_appends(source, dest), ExitStack() as stack:
         file = stack.enter_context(ParquetFile(source, read_options, limits=limits))
@@ -395,7 +395,7 @@ class _Reshredder:
         return any(held.startswith(f"{path}.") for held in self.shredding)
 
     def convert_array(self, array: pa.Array, field: pa.Field, path: str, rows: pa.Array | None = None) -> pa.Array:
-        """Convert ``array`` to the new shredding. ``rows`` contains the row of the batch for each of its values."""
+        """Convert ``array`` to the new shredding. ``rows`` contains the batch row of each value in ``array``."""
         if path in self.shredding:
             return unshred(self._drop_unreadable_values(storage_array(array), field, path, rows))
         if not self._holds_variants(path):
@@ -416,7 +416,7 @@ class _Reshredder:
     def _drop_unreadable_values(
         self, array: pa.StructArray, field: pa.Field, path: str, rows: pa.Array | None
     ) -> pa.StructArray:
-        """Replace unreadable values with null. Raises ``VariantError`` unless this is allowed."""
+        """Replace unreadable values with null. Raises ``VariantError`` if options or the field do not allow this."""
         faults = find_faults(array) if self._strict else _find_unreadable(array)
         if not len(faults):
             return array
@@ -434,7 +434,7 @@ class _Reshredder:
 
 
 def _find_unreadable(array: pa.StructArray) -> pa.Table:
-    """Return the faults that make a value unreadable. Other faults are repaired by reading."""
+    """Return the faults that make a value unreadable. Reading repairs all other faults."""
     faults = find_faults(array)
     return faults.filter(pc.invert(pc.is_in(faults["rule"], pa.array(REPAIRED)))) if len(faults) else faults
 

@@ -44,7 +44,7 @@ class Shift:
     """Seconds added before the first change, and from each change on."""
 
     def minimum_result(self, nanoseconds: int) -> int:
-        """Return the earliest of the shifted times of all times at or after ``nanoseconds``."""
+        """Return the earliest result of the shift for times at or after ``nanoseconds``."""
         second = nanoseconds // _SECOND
         if second >= _HORIZON - _STEP:
             return nanoseconds + min(self.added) * _SECOND
@@ -52,7 +52,7 @@ class Shift:
         return min(nanoseconds + self.added[place] * _SECOND, self._minimum_results[place] * _SECOND)
 
     def maximum_result(self, nanoseconds: int) -> int:
-        """Return the latest of the shifted times of all times at or before ``nanoseconds``."""
+        """Return the latest result of the shift for times at or before ``nanoseconds``."""
         second = nanoseconds // _SECOND
         if second >= _HORIZON - _STEP:
             return nanoseconds + max(self.added) * _SECOND
@@ -61,7 +61,7 @@ class Shift:
 
     @cached_property
     def _minimum_results(self) -> list[int]:
-        """For each change, the earliest of the shifted times, in seconds, of all times at or after it."""
+        """For each change, the earliest result, in seconds, for times at or after the change."""
         least = [_HORIZON * 2]
         for change, added in zip(reversed(self.changes), reversed(self.added), strict=False):
             least.append(min(least[-1], change + added))
@@ -69,7 +69,7 @@ class Shift:
 
     @cached_property
     def _result_limits(self) -> list[int]:
-        """For each change, the exclusive upper bound of the shifted times, in seconds, of all times before it."""
+        """For each change, the exclusive upper bound, in seconds, of results for times before the change."""
         above = [-_HORIZON * 1000]
         for change, added in zip(self.changes, self.added, strict=False):
             above.append(max(above[-1], change + added))
@@ -103,8 +103,7 @@ class TimeZone:
 
     @property
     def _local_transitions(self) -> tuple[int, ...]:
-        """For each transition, the first local second with its offset: the end of the skipped or repeated time.
-        """
+        """Local times of the transitions: for each transition, the end of the skipped or repeated time."""
         return tuple(
             second + max(offsets) for second, offsets in zip(self.transitions, pairwise(self.offsets), strict=True)
         )
@@ -160,7 +159,7 @@ def _parse_tzif(data: bytes) -> tuple[list[int], list[int]]:
     """
     counts = unpack_from(">4sc15x6l", data)
     if counts[0] != b"TZif" or counts[1] < b"2":
-        raise ValueError("not a TZif 2 time zone file")
+        raise ValueError("the time zone file is not TZif version 2 or later")
     is_utc, is_standard, leaps, times, types, characters = counts[2:]
     start = 44 + times * 5 + types * 6 + characters + leaps * 8 + is_standard + is_utc
     *_, times, types, _ = unpack_from(">4sc15x6l", data, start)

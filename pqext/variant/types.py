@@ -184,7 +184,7 @@ def variant_array(metadata: pa.Array, value: pa.Array, valid: pa.Buffer | None =
     ``valid`` is the validity bitmap.
     """
     if len(metadata) != len(value):
-        raise ValueError(f"{len(metadata)} metadata values for {len(value)} values")
+        raise ValueError(f"metadata and value must have equal lengths, not {len(metadata)} and {len(value)}")
     return pa.StructArray.from_buffers(_VARIANT_TYPE, len(value), [valid], children=[metadata, value])
 
 

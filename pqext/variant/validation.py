@@ -39,7 +39,7 @@ _PIECE_ROWS = 1024
 
 @dataclass(frozen=True, slots=True)
 class VariantFault:
-    """Fault in the ``row`` of an array.
+    """Fault of the variant in ``row`` of an array.
 
     ``part`` is ``"metadata"``, ``"value"`` or ``"typed_value"``, and ``column`` is the path of its column below the
     variant, such as ``typed_value.user.value``. ``offset`` is the byte offset in the part, or None if the fault has no
@@ -98,7 +98,7 @@ def validate(
     >>> variant.validate(variant.parse_json(['{"id": 1}']))
     >>> truncated = {"metadata": bytes([1, 0, 0]), "value": bytes([12])}  # an int8 without its byte
     >>> print(variant.validate(pyarrow.array([truncated], variant.variant_type())))
-    row 0, value byte 0: the value ends before its data does (variant.value.layout)
+    row 0, value byte 0: the value is truncated (variant.value.layout)
     """
     _check_arguments(mode, max_depth)
     if on_fault not in get_args(OnFault):
@@ -157,7 +157,7 @@ def examine(
     max_depth: int = DEFAULT_MAX_DEPTH,
     allow_unknown: bool = True,
 ) -> tuple[NDArray[np.void], dict[int, int]]:
-    """Validate a storage struct.
+    """Validate the variants in a storage struct.
 
     Returns the first ``max_faults`` faults as ``RECORD`` structs, and fault counts by status.
 
@@ -174,8 +174,7 @@ def examine(
 
 
 def column_paths(compiled_schema: CompiledSchema) -> list[str]:
-    """Return the path of each node's group within the variant: empty for the root, otherwise like ``typed_value.user``.
-    """
+    """Return the path of each node's group in the variant, such as ``typed_value.user``; empty for the root."""
     paths = [""] * len(compiled_schema.nodes)
     for index, node in enumerate(compiled_schema.nodes):  # parents precede their children
         typed = f"{paths[index]}.typed_value".lstrip(".")

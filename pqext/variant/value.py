@@ -105,7 +105,7 @@ class Variant(BinaryVariant):
         from pqext.variant.access.path import as_path
 
         if isinstance(path, str) and not path.lstrip().startswith("$"):
-            raise ValueError(f"a path starts with $, as in $.name or $[0]; use v[{excerpt(path)!r}] for a field")
+            raise ValueError(f"a path must start with $, as in $.name or $[0]; use v[{excerpt(path)!r}] for a field")
         result: Variant | None = self
         for step in as_path(path, from_end=True):
             result = result._child(step) if result is not None else None
@@ -245,7 +245,7 @@ _CLASSES = {
 
 
 def _equivalence_class(type: PrimitiveType, data: Any) -> tuple[Any, ...]:
-    """Return a key for a primitive that is equal for equal values of all types in its equivalence class."""
+    """Return a key for a primitive. Equal values of types in one equivalence class have equal keys."""
     if isinstance(data, ScaledDecimal):
         unscaled, scale = data.unscaled, data.scale
         while scale and unscaled % 10 == 0:

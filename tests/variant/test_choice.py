@@ -67,7 +67,7 @@ def test_writer_uses_the_requested_coercion() -> None:
     ("choice", "message"),
     [
         ({"shema": "a INT"}, "unknown shredding option 'shema'; did you mean 'schema'"),
-        ({"schema": "a INT", "max_fields": 3}, "'max_fields' applies to inferred schemas only"),
+        ({"schema": "a INT", "max_fields": 3}, "'max_fields' requires the schema 'infer'"),
         ({"coerce": "same"}, "coerce must be one of 'equivalent', 'exact', 'json', not 'same'"),
         ({"min_frequency": 2}, "min_frequency must be between 0 and 1"),
         ({"mixed": "untyped"}, "mixed must be one of"),

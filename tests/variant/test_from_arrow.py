@@ -161,7 +161,7 @@ def test_nulls_are_omitted_or_preserved() -> None:
         (pa.array([1], pa.duration("s")), TypeError, r"no type for duration\[s\]; cast it"),
         (pa.array([[("a", 1)]], pa.map_(pa.string(), pa.duration("s"))), TypeError, r"column \{\}"),
         (pa.array([[(1, 1)]], pa.map_(pa.int32(), pa.int32())), TypeError, "keys must be strings"),
-        (pa.StructArray.from_arrays([[1], [2]], ["a", "a"]), ValueError, "two fields are named 'a'"),
+        (pa.StructArray.from_arrays([[1], [2]], ["a", "a"]), ValueError, "two fields have the name 'a'"),
         (pa.array([{"t": 2**62}], pa.struct([("t", pa.timestamp("s"))])), ValueError, "column t: .*out of bounds"),
         (pa.array([1], pa.time64("ns")), ValueError, "would lose data"),
         (pa.array([Decimal(10**40)], pa.decimal256(50, 0)), ValueError, "does not fit"),

@@ -152,7 +152,7 @@ def test_folders_patterns_and_compressed_files_are_read(tmp_path: Path) -> None:
     assert numbers(str(tmp_path / "**" / "*.gz")) == [4, 5]
     for nowhere in (tmp_path / "*.nothing", tmp_path / "empty"):
         (tmp_path / "empty").mkdir(exist_ok=True)
-        with pytest.raises(FileNotFoundError, match="no JSON files at"):
+        with pytest.raises(FileNotFoundError, match="no JSON files in"):
             variant.read_json(nowhere)
     for invalid in ("\ud800/*.json", "a\ud800.json", "a\0*.json"):
         with pytest.raises(ValueError, match="is not a valid path: it contains"):

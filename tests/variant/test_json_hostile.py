@@ -47,7 +47,7 @@ def parse_errors(text: str | bytes, **options: Any) -> list[VariantError]:
         ("1" * LONG + "e-999999x", LONG + 8, "follows the end"),
         ("1e" + "9" * LONG, 0, "too large for a double"),
         ("-" * LONG, 1, "digit"),
-        ("0" * LONG, 0, "superfluous zero"),
+        ("0" * LONG, 0, "leading zero"),
         ('"\\ud800"', 1, "surrogate"),
         ('["\\udfff\\ud800"]', 2, "surrogate"),
         ('"\ud800"', 1, "not UTF-8"),

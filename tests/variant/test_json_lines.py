@@ -55,7 +55,7 @@ def test_invalid_lines_become_null_rows_and_are_reported() -> None:
     found, faults = texts(b'1\nx\n\n{"a":1,"a":2}\r\n"\xff"\n2\n', on_error="null", base_line=11)
     assert found == ["1", None, None, None, "2"]
     assert [(fault.line, fault.offset) for fault in faults] == [(12, 0), (14, 0), (15, 1)]
-    assert "twice: 'a'" in faults[1].reason
+    assert "duplicate key: 'a'" in faults[1].reason
     assert texts(b'{"a":1,"a":2}', duplicate_keys="last") == (['{"a":2}'], [])
 
 

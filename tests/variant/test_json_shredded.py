@@ -159,7 +159,7 @@ def test_indentation_of_deep_values_matches_the_json_module() -> None:
 )
 def test_indentation_is_limited_for_small_values(texts: list[str], row: int) -> None:
     array = variant.parse_json(texts, max_depth=20_000)
-    with pytest.raises(LimitError, match=f"row {row}: .* more than 256 times .* use indent=None") as caught:
+    with pytest.raises(LimitError, match=f"row {row}: .* exceeds 256 times .* use indent=None") as caught:
         variant.to_json(array, indent=4)
     assert isinstance(caught.value, VariantError)
 

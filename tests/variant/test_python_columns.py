@@ -119,12 +119,12 @@ def test_pandas_series_of_dicts_and_frame_columns_are_accepted() -> None:
     ("obj", "error", "message"),
     [
         ({1: 2}, TypeError, "row 1: the keys of a dict must be strings, not int"),
-        ({1, 2}, TypeError, "row 1: a set cannot be represented as a variant"),
-        ([object()], TypeError, "row 1: a object cannot be represented as a variant"),
+        ({1, 2}, TypeError, "row 1: set objects cannot be represented as variants"),
+        ([object()], TypeError, "row 1: object objects cannot be represented as variants"),
         (10**38, ValueError, "row 1: .* does not fit into DECIMAL16"),
         ("\ud800", ValueError, "row 1: .*surrogates"),
         ({"\ud800": 1}, ValueError, "row 1: .*surrogates"),
-        (time(1, tzinfo=UTC), TypeError, "row 1: a time of day with a time zone"),
+        (time(1, tzinfo=UTC), TypeError, "row 1: times of day with a time zone"),
     ],
 )
 def test_object_without_a_variant_form_is_rejected_with_its_row(obj: Any, error: type[Exception], message: str) -> None:
@@ -189,7 +189,7 @@ def test_numpy_time_is_exact_or_rejected(count: int, unit: str) -> None:
 
 
 def test_numpy_duration_is_not_a_number_and_a_masked_element_is_null() -> None:
-    with pytest.raises(TypeError, match="row 1: a timedelta64 cannot be represented as a variant"):
+    with pytest.raises(TypeError, match="row 1: timedelta64 objects cannot be represented as variants"):
         variant.from_python([1, np.timedelta64(5, "ns")])
     with pytest.raises(TypeError, match="timedelta64"):
         Variant.from_python(np.timedelta64(5, "ns"))

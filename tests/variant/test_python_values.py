@@ -66,7 +66,7 @@ def test_children_beyond_the_value_are_rejected_before_access() -> None:
 
 @pytest.mark.parametrize("array", [TEXT["an offset far beyond the data"], pa.chunked_array([[1]]), pa.array([])])
 def test_arrow_arrays_are_not_python_objects(array: Any) -> None:
-    with pytest.raises(TypeError, match=r"not an Arrow \w+Array: use variant\.from_arrow"):
+    with pytest.raises(TypeError, match=r"not an Arrow \w+Array; use variant\.from_arrow"):
         from_python(array)
 
 

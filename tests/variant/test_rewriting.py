@@ -117,7 +117,7 @@ def test_options_override_those_of_the_file(plain: Path, tmp_path: Path) -> None
     metadata = pq.read_metadata(dest)
     assert [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)] == [50] * 4
     assert {metadata.row_group(0).column(i).compression for i in range(metadata.num_columns)} == {"SNAPPY"}
-    with pytest.raises(TypeError, match="schema argument"):
+    with pytest.raises(TypeError, match="argument schema"):
         variant.reshred_file(plain, dest, shredding={"v": "a INT"})
 
 
@@ -131,7 +131,7 @@ def test_options_are_also_accepted_as_one_object(plain: Path, tmp_path: Path) ->
             assert places[1].first_row_index == 9
         with pytest.raises(TypeError, match="options must be WriteOptions, not ReadOptions"):
             rewrite(plain, dest, options=pqext.ReadOptions())
-        with pytest.raises(TypeError, match="the schema argument"):
+        with pytest.raises(TypeError, match="the argument schema"):
             rewrite(plain, dest, options=pqext.WriteOptions(shredding={"v": "a INT"}))
 
 

@@ -113,7 +113,7 @@ _LARGE = (pa.large_string(), pa.string_view(), pa.large_binary(), pa.binary_view
 
 
 def _get_chunk(chunk: pa.StructArray, task: CastTask, target: pa.DataType) -> pa.Array:
-    """Evaluate a cast on one chunk. The chunk is halved if the result exceeds the limit of an array."""
+    """Evaluate a cast on a chunk, or on halves of the chunk if the result exceeds the size limit of an array."""
     metadata = child(chunk, "metadata")
     assert metadata is not None
     try:
@@ -215,7 +215,7 @@ def cast_group(group: Group, path: Path, target: pa.DataType, task: CastTask, pa
 
 @contextmanager
 def shift_error_rows(group: Group, task: CastTask) -> Iterator[None]:
-    """Context manager that converts the row number in a ``VariantError`` from ``group`` to the task."""
+    """Context manager that replaces the row of ``group`` in a ``VariantError`` with the row of the task."""
     try:
         yield
     except (UnsupportedError, VariantError) as error:

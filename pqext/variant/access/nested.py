@@ -228,9 +228,8 @@ def to_dictionary_type(values: pa.Array, target: pa.DataType) -> pa.Array:
     encoded = values.dictionary_encode()
     limit = 1 << (target.index_type.bit_width - (not pa.types.is_unsigned_integer(target.index_type)))
     if len(encoded.dictionary) > limit:
-        raise ValueError(
-            f"{len(encoded.dictionary)} different values do not fit into a dictionary with {target.index_type} indices"
-        )
+        count, index_type = len(encoded.dictionary), target.index_type
+        raise ValueError(f"{count} distinct values exceed the range of {index_type} indices; use a wider index type")
     return pa.DictionaryArray.from_arrays(
         encoded.indices.cast(target.index_type), encoded.dictionary, ordered=target.ordered
     )

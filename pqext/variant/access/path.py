@@ -115,7 +115,7 @@ def _check_steps(
     path: Sequence[str | int | Wildcard], step_types: tuple[type, ...], from_end: bool = False
 ) -> ManyPath:
     if not isinstance(path, Sequence) or isinstance(path, bytes | bytearray):
-        raise TypeError(f"a path must be text or a sequence of steps, not {type(path).__name__}")
+        raise TypeError(f"a path must be a string or a sequence of steps, not {type(path).__name__}")
     steps = tuple(path)
     for step in steps:
         if isinstance(step, bool) or not isinstance(step, step_types):
@@ -123,7 +123,7 @@ def _check_steps(
         if from_end and isinstance(step, int):
             step = abs(step)
         if isinstance(step, int) and not 0 <= step <= MAX_INDEX:
-            raise ValueError(f"element index {step} is out of range")
+            raise ValueError(f"element index {step} is out of range; the range is 0 to {MAX_INDEX}")
     return steps
 
 

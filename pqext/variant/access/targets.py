@@ -111,7 +111,7 @@ def _check_target(type: pa.DataType, depth: int) -> pa.DataType:
         return type
     if types.is_struct(type):
         if len({field.name for field in type}) < type.num_fields:
-            raise ValueError(f"two fields of {type} have the same name")
+            raise ValueError(f"{type} has two fields with the same name; rename one of them")
         return pa.struct([_field(field, depth) for field in type])
     if types.is_map(type):
         if describe_leaf_type(type.key_type) != describe_leaf_type(pa.string()):
@@ -124,7 +124,7 @@ def _check_target(type: pa.DataType, depth: int) -> pa.DataType:
         return _list_type(type, _field(type.value_field, depth))
     if types.is_dictionary(type):
         if describe_leaf_type(type.value_type) in (None, describe_leaf_type(pa.null())):
-            raise ValueError(f"the values of a dictionary type must be single values, not {type.value_type}")
+            raise ValueError(f"dictionary values must have a primitive type, not {type.value_type}")
         return type
     raise ValueError(f"variant values cannot be cast to type {type}{_advice(type)}")
 
@@ -208,7 +208,7 @@ def _convert_ddl(ddl_type: DdlType, text: str) -> pa.DataType:
     if ddl_type.name == "STRUCT":
         names = [name for name, _ in ddl_type.fields]
         if len(set(names)) < len(names):
-            raise ValueError(f"two fields of {text!r} have the same name")
+            raise ValueError(f"{text!r} has two fields with the same name; rename one of them")
         return pa.struct([pa.field(name, _convert_ddl(child, text)) for name, child in ddl_type.fields])
     if ddl_type.element is not None:
         item = _convert_ddl(ddl_type.element, text)
@@ -281,7 +281,7 @@ def widen_column(typed_value: pa.Array, target: pa.DataType) -> pa.Array | None:
 
 
 def _to_doubles(decimals: pa.Array) -> pa.Array | None:
-    """Return the nearest double of each decimal; None if it is not the quotient of two exact doubles."""
+    """Return the nearest double of each decimal; None if dividing doubles may not yield the nearest double."""
     kind, count = decimals.type, len(decimals)
     validity, words = decimals.buffers()
     if kind.precision > 18 or not 0 <= kind.scale <= _EXACT_DIGITS or not count:

@@ -63,7 +63,7 @@ def write_rows(write: Callable[[int], Written], rows: int) -> list[pa.StructArra
         arrays.append(array)
         start += len(array)
         if start < rows and not len(array):
-            raise LimitError(f"row {start}: the variant exceeds 2 GiB")
+            raise LimitError(f"row {start}: the variant exceeds the limit of 2 GiB")
     return arrays
 
 
@@ -74,7 +74,7 @@ def concatenate_variants(arrays: list[pa.StructArray]) -> pa.StructArray:
     try:
         return pa.concat_arrays(arrays) if arrays else pa.array([], variant_type())
     except pa.ArrowInvalid:
-        raise LimitError("the variants take more than 2 GiB: pass fewer rows at a time, or a chunked array") from None
+        raise LimitError("the variants exceed 2 GiB; pass fewer rows at a time, or a chunked array") from None
 
 
 def from_arrow(data: Any, *, nulls: Nulls = "absent") -> pa.StructArray | pa.ChunkedArray:
@@ -132,7 +132,7 @@ def from_arrow(data: Any, *, nulls: Nulls = "absent") -> pa.StructArray | pa.Chu
 
 
 def _from_stream(data: Any) -> pa.Table | pa.ChunkedArray:
-    """Read an Arrow stream: a table if it contains record batches, otherwise a chunked array."""
+    """Read an Arrow stream of record batches into a table, and any other stream into a chunked array."""
     try:
         return pa.chunked_array(data)
     except (TypeError, ValueError, NotImplementedError, pa.ArrowException):
@@ -241,7 +241,7 @@ def _to_plain_layout(column: pa.Array, path: str) -> pa.Array:
 def _check_names(names: list[str], path: str) -> None:
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
-        raise ValueError(f"{_format_path(path)}: two fields are named {escape_text(repeated[0])!r}")
+        raise ValueError(f"{_format_path(path)}: two fields have the name {escape_text(repeated[0])!r}; rename one")
 
 
 def _encode_name(name: str) -> bytes:

@@ -60,10 +60,10 @@ def from_python(values: Iterable[Any], *, none_is_null: bool = True) -> pa.Struc
     """
     if isinstance(values, str | bytes | bytearray | Mapping) or not isinstance(values, Iterable):
         kind = type(values).__name__
-        raise TypeError(f"values must be a list or another iterable of objects, not one {kind}: pass it in a list")
+        raise TypeError(f"values must be a list or another iterable of objects, not a single {kind}; pass a list")
     if isinstance(values, pa.Array | pa.ChunkedArray):
         kind = type(values).__name__
-        raise TypeError(f"values must be an iterable of Python objects, not an Arrow {kind}: use variant.from_arrow")
+        raise TypeError(f"values must be an iterable of Python objects, not an Arrow {kind}; use variant.from_arrow")
     objects = values if isinstance(values, list) else list(values)
     writer = Writer(encode_scalar, to_plain)
     return concatenate_variants(write_rows(lambda start: writer.rows(objects, start, none_is_null), len(objects)))

@@ -145,7 +145,7 @@ def _column_field(name: str, schema: ShreddingSchema) -> pa.Field:
 
 
 def _is_variant(schema: ShreddingSchema) -> bool:
-    """Return whether the column of a schema node is a variant: the node, or an element of its array, has no type."""
+    """Return whether a schema node becomes a variant column, because the node or its array element is untyped."""
     return isinstance(schema, Untyped) or (isinstance(schema, Array) and _has_untyped(schema.element))
 
 
@@ -177,7 +177,7 @@ def _split_chunk(chunk: pa.StructArray, schema: Object, coerce: Coerce, first_ro
 
 @dataclass(frozen=True, slots=True)
 class _ExtractedColumn:
-    """Column extracted from a group. ``rest`` is the residual of the group.
+    """Typed column extracted from a group, and ``rest``, the residual of the group.
 
     ``has_rest`` flags rows with a residual, and ``has_typed_rest`` rows with a residual within ``typed_value``.
     """

@@ -64,7 +64,7 @@ def read_lines(
     max_line_bytes: int,
     path: str | None = None,
 ) -> Iterator[tuple[int, bytes]]:
-    """Yield the complete lines of a file that begin at or after byte ``start``, and before ``stop`` if it is not None.
+    """Yield the lines that begin from byte ``start`` to ``stop`` of a file, or to its end if ``stop`` is None.
 
     Lines are yielded in chunks of about ``chunk_bytes``, each with its offset in the file. A line belongs to the range
     where it begins, so adjacent ranges yield every line once. If no line begins in a range, nothing is read beyond its
@@ -142,7 +142,8 @@ def _find_end_of_lines(text: bytes, offset: int, stop: int | None) -> int:
 
 def _check_line_length(size: int, limit: int, offset: int, path: str | None) -> None:
     if size > limit:
-        error = VariantLimitError(f"a line is longer than {limit} bytes", offset=offset)
+        remedy = "increase max_bytes (in Spark, the option max_line_bytes)"
+        error = VariantLimitError(f"a line is longer than {limit} bytes; {remedy}", offset=offset)
         error.locate(path=path)
         raise error
 
@@ -276,7 +277,8 @@ def read_documents(
             newlines += text.count(b"\n", 0, stop)
         pending = text[stop:]
         if len(pending) > max_bytes:
-            raise _document_error(f"a document is longer than {max_bytes} bytes", newlines + 1, path, VariantLimitError)
+            message = f"a document is longer than {max_bytes} bytes; increase max_bytes"
+            raise _document_error(message, newlines + 1, path, VariantLimitError)
     if layout == "array" and not first:
         raise _document_error("the file ends within its array of documents", newlines + pending.count(b"\n") + 1, path)
     if pending.strip(_SPACE):

@@ -12,13 +12,13 @@ REASONS: dict[int, str] = {
     JsonFault.JSON_EMPTY: "no JSON value",
     JsonFault.JSON_END: "the text ends within a value",
     JsonFault.JSON_VALUE: "no JSON value starts with this character",
-    JsonFault.JSON_LITERAL: "only null, true and false may be spelled out",
+    JsonFault.JSON_LITERAL: "the only literals are null, true and false",
     JsonFault.JSON_NUMBER: "a digit is missing from a number",
-    JsonFault.JSON_LEADING_ZERO: "a number starts with a superfluous zero",
+    JsonFault.JSON_LEADING_ZERO: "a number has a leading zero",
     JsonFault.JSON_RANGE: "a number is too large for a double",
     JsonFault.JSON_CONTROL: "a control character in a string must be escaped",
     JsonFault.JSON_UNTERMINATED: "the text ends within a string",
-    JsonFault.JSON_ESCAPE: "no such escape sequence",
+    JsonFault.JSON_ESCAPE: "the escape sequence is invalid",
     JsonFault.JSON_SURROGATE: "an escaped surrogate is not part of a pair",
     JsonFault.JSON_UTF8: "the text is not UTF-8",
     JsonFault.JSON_KEY: "an object's key must be a string",
@@ -27,8 +27,8 @@ REASONS: dict[int, str] = {
     JsonFault.JSON_ARRAY_SEPARATOR: "a comma or the closing bracket must follow an array's element",
     JsonFault.JSON_TRAILING: "text follows the end of the JSON value",
     JsonFault.JSON_DEPTH: "the value is nested more deeply than max_depth allows",
-    JsonFault.JSON_DUPLICATE: "an object has a key twice",
-    JsonFault.JSON_SIZE: "the document's variant would be larger than 2 GiB",
+    JsonFault.JSON_DUPLICATE: "an object has a duplicate key",
+    JsonFault.JSON_SIZE: "the variant of the document exceeds 2 GiB",
     JsonFault.JSON_NAN: "NaN and Infinity are not JSON; use a number or null",
     JsonFault.JSON_LONG: "the text is longer than max_bytes allows",
 }
@@ -42,7 +42,7 @@ RawFault = tuple[int, int, int, bytes | None]
 
 @dataclass(frozen=True, slots=True)
 class LineFault:
-    """Line that is not JSON: its number ``line``, the byte ``offset`` in the line, and the reason."""
+    """Fault in a line of JSON text: the line number, the byte ``offset`` in the line, and the reason."""
 
     line: int
     offset: int
@@ -50,12 +50,12 @@ class LineFault:
 
 
 def reason(code: int, name: bytes | None) -> str:
-    """Return text for a fault ``code`` of the parser. ``name`` is the name of the field with the fault."""
+    """Describe the parser fault ``code``. ``name`` is the name of the repeated key, or None for other faults."""
     return REASONS[code] if name is None else f"{REASONS[code]}: {name.decode('utf-8')!r}"
 
 
 def remedy(reason: str, text: memoryview | bytes = b"") -> str:
-    """Return advice for faults with this reason, which may be empty. ``text`` is the text with the fault."""
+    """Return advice on a fault in ``text``, given the reason of the fault; an empty string if there is none."""
     head = bytes(text[:4])
     has_mark = head[:2] in (b"\xff\xfe", b"\xfe\xff") and head != b"\xff\xfe\0\0"  # not the mark of UTF-32
     if has_mark or [not byte for byte in head] in ([True, False] * 2, [False, True] * 2):  # JSON has no zero bytes
@@ -93,11 +93,11 @@ def line_fault(fault: RawFault, preceding_lines: int = 0) -> LineFault:
 
 
 def spans_lines(fault: LineFault) -> bool:
-    """Return whether a document continues after the end of the line, as in pretty-printed text."""
+    """Return whether the fault is a document that continues after the line, as in pretty-printed text."""
     return fault.reason == REASONS[JsonFault.JSON_END]
 
 
 def describe_fault(fault: Any, path: str | None, preceding_lines: int = 0, unit: str = "line") -> str:
-    """Describe a fault, which has the fields of :class:`LineFault`, with its file and line."""
+    """Format a fault with its file and line. ``fault`` has the attributes of :class:`LineFault`."""
     where = path or "standard input"
     return f"{where}, {unit} {preceding_lines + fault.line}, byte {fault.offset}: {fault.reason}"

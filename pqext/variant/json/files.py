@@ -52,7 +52,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True)
 class FileFault:
-    """Line of a file that is not JSON. ``path`` is None if the source is not a path."""
+    """Fault in a line of a JSON file. ``path`` is None if the source is not a path."""
 
     path: str | None
     line: int
@@ -97,7 +97,7 @@ class TextChunk:
 
 
 def _split_documents(text: memoryview, stops: NDArray[np.int64]) -> pa.Array:
-    """Return the documents in a text as an array. ``stops`` contains the end of each."""
+    """Split ``text`` into an array of documents. ``stops`` contains the end offset of each document."""
     offsets = np.concatenate([[0], stops]).astype(np.int64)
     return build_binary(pa.large_binary(), len(stops), offsets, text)
 
@@ -307,7 +307,7 @@ def _list_files(path: Path) -> list[Path]:
     else:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
     if not results:
-        raise FileNotFoundError(f"no JSON files at {name!r}")
+        raise FileNotFoundError(f"no JSON files in {name!r}; the extensions are {', '.join(sorted(_SUFFIXES))}")
     return results
 
 

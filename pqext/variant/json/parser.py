@@ -105,7 +105,7 @@ class JsonParser:
             start = after
 
     def parse_documents(self, texts: pa.Array) -> tuple[list[pa.StructArray], list[RawFault]]:
-        """Parse a column of texts. Returns the variants and the faults; if ``raises``, parsing stops after a fault."""
+        """Parse a column of texts. Returns variants and faults. If ``raises`` is set, parsing stops after a fault."""
         column = BinaryInput(texts)
         arrays, records = [], []
         result: Any
@@ -216,7 +216,7 @@ def _join_arrays(arrays: list[pa.StructArray], type: pa.DataType) -> pa.StructAr
     try:
         return pa.concat_arrays(arrays)
     except pa.ArrowInvalid as error:
-        raise LimitError("the variants exceed 2 GiB: parse fewer rows at a time, or a chunked array") from error
+        raise LimitError("the variants exceed 2 GiB; parse fewer rows at a time, or a chunked array") from error
 
 
 def parse_json(

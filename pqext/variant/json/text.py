@@ -64,7 +64,7 @@ def to_json(
 
 
 def to_display(array: VariantLike) -> pa.StringArray | pa.ChunkedArray:
-    """Return each value as JSON text like :func:`to_json`, but in the format of a column of the value's type.
+    """Format values for display: as JSON text, but with timestamps, decimals and floats as in typed columns.
 
     UTC is ``+00``, and decimals have no trailing zeros, because shredding changes their scale. A row that is NaN or
     infinite becomes ``nan``, ``inf`` or ``-inf``, which are not JSON.
@@ -94,7 +94,7 @@ def _write_texts(
     try:
         return pa.concat_arrays(texts) if len(texts) > 1 else texts[0] if texts else pa.array([], pa.string())
     except pa.ArrowInvalid as error:
-        raise LimitError("the JSON text exceeds 2 GiB: convert smaller arrays, or a chunked array") from error
+        raise LimitError("the JSON text exceeds 2 GiB; convert fewer rows at a time, or a chunked array") from error
 
 
 _Written = tuple[int, Any, Any, Any, int, int, int]
@@ -147,8 +147,8 @@ def _indent(texts: pa.StringArray, indent: int, first_row: int) -> list[pa.Strin
         rows, offsets, text, status = indent_json(source, start, indent, _EXPANSION, _ALLOWANCE)
         if status > 0:
             raise VariantLimitError(
-                f"the value is nested so deeply that its indented text takes more than {_EXPANSION} times the bytes of "
-                "its compact text: use indent=None or fewer spaces",
+                f"the value is deeply nested: its indented text exceeds {_EXPANSION} times the size of its compact "
+                "text; use indent=None or fewer spaces",
                 row=first_row + start + rows,
             )
         if status:

@@ -92,7 +92,7 @@ def parse_shredding(spec: Any, default: Coerce = "equivalent") -> Shredding:
     if is_inferred(schema):
         return Shredding(None, Inference(**arguments, coerce=coerce), coerce)
     if arguments:
-        raise ValueError(f"shredding option {next(iter(arguments))!r} applies to inferred schemas only")
+        raise ValueError(f"shredding option {next(iter(arguments))!r} requires the schema 'infer'; omit the option")
     try:
         return Shredding(shredding_schema(schema), Inference(coerce=coerce), coerce)
     except ValueError:
@@ -108,7 +108,7 @@ def is_inferred(schema: Any) -> bool:
 
 
 def schema_of_file(source: Any, column: str | None = None) -> ShreddingSchema:
-    """Return the shredding schema of the VARIANT ``column`` of a Parquet file; untyped if it is not shredded.
+    """Return the shredding schema of a VARIANT column of a Parquet file; an untyped schema for unshredded columns.
 
     ``source`` is a source for :func:`pqext.open`, or an open file. ``column`` is a dotted path in the file, like
     ``"v"``, ``"s.v"`` or ``"l.list.element"``, by default the only VARIANT column. Raises ``ValueError`` if the column
@@ -126,8 +126,9 @@ def schema_of_file(source: Any, column: str | None = None) -> ShreddingSchema:
         variants = [node.dotted_path for node in _iter_nodes(file.schema.root) if node.logical_name == "VARIANT"]
         if column is None:
             if len(variants) != 1:
-                there = f"several VARIANT columns; pass {join_names(variants)}" if variants else "no VARIANT column"
-                raise ValueError(f"the file has {there}")
+                if not variants:
+                    raise ValueError("the file has no VARIANT column")
+                raise ValueError(f"the file has several VARIANT columns; pass one as column: {join_names(variants)}")
             column = variants[0]
         node = file.schema.find(column)
         if node is None:
@@ -204,7 +205,7 @@ def format_residual(shares: Mapping[str, float]) -> str:
 
 
 def warn_about_residual(shares: Mapping[str, float]) -> None:
-    """Warn about paths with most values in the residual, because their typed columns do not fit the values."""
+    """Warn about paths with most values in the residual, because the types of the columns do not fit the values."""
     shares = {path: share for path, share in shares.items() if share > _HIGH_SHARE}
     if shares:
         warn(
@@ -254,7 +255,7 @@ def _stored_children(
 
 
 def inexact_paths(choice: Shredding) -> list[str]:
-    """Return the names of the FLOAT and DOUBLE columns, which cannot store exact numbers of JSON text."""
+    """Return the names of FLOAT and DOUBLE columns, if they cannot store the exact numbers of JSON text."""
     if choice.schema is None or choice.coerce == "json":
         return []
     nodes = walk(choice.schema)

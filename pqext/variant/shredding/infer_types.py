@@ -61,7 +61,7 @@ def _check_choice(name: str, value: Any, words: tuple[str, ...]) -> None:
 
 
 def sample_row_numbers(rows: int, count: int) -> pa.Int64Array:
-    """Return ``count`` of ``rows`` row numbers, in ascending order.
+    """Choose ``count`` of ``rows`` rows at irregular distances, and return their numbers in ascending order.
 
     The rows are divided into ``count`` equal ranges, with one row from each, at varying offsets. Rows at equal
     distances would be a bad sample of periodic values. For example, every tenth row of ``i * 0.1`` is an integer.
@@ -308,7 +308,7 @@ def _precision(digits: int, options: Inference) -> int:
 
 
 def _physical_schema(sample: PathSample, summary: str) -> ShreddingSchema:
-    """Return the most frequent type of exact numbers.
+    """Return the schema for the most frequent physical type of exact numbers.
 
     With ``coerce="exact"``, its column contains only values of this type.
     """

@@ -118,7 +118,7 @@ def _to_canonical_layout(chunk: pa.StructArray) -> pa.StructArray:
     metadata, value = (_require_child(chunk, name).cast(pa.binary()) for name in ("metadata", "value"))
     valid = chunk.is_valid() if chunk.null_count else None
     if metadata.null_count > chunk.null_count or (valid is not None and metadata.filter(valid).null_count):
-        raise VariantError("a row has no metadata", rule="variant.group.metadata")
+        raise VariantError("a row of the variant array has no metadata", rule="variant.group.metadata")
     metadata = metadata.fill_null(b"") if metadata.null_count else metadata
     value = value.fill_null(b"\0") if value.null_count else value
     if valid is None:
@@ -192,5 +192,5 @@ def _check_required(type: pa.DataType) -> None:
             continue
         for member, name in members:
             if member.nullable:
-                raise VariantError(f"{name} must be a required group", rule="shredding.layout.required")
+                raise VariantError(f"group {name} must be required, not optional", rule="shredding.layout.required")
             pending.append((member.type, name))

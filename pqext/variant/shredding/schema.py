@@ -58,7 +58,7 @@ class Untyped(_Node):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Primitive(_Node):
-    """Node with a typed column, for values in the equivalence class of the Arrow ``type`` that it represents exactly.
+    """Node with a typed column, for values of an equivalence class that the Arrow ``type`` represents exactly.
     """
 
     type: pa.DataType
@@ -73,7 +73,7 @@ class Primitive(_Node):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Array(_Node):
-    """Node that stores arrays in a typed list. ``element`` is the schema of its elements."""
+    """Node that stores arrays in a typed list. ``element`` is the schema of the elements."""
 
     element: ShreddingSchema
     note: str = field(default="", compare=False)
@@ -207,7 +207,7 @@ def schema_of_storage(type: pa.DataType) -> ShreddingSchema:
     """
     type = storage_type(type)
     if not (is_variant_type(type) or is_shredded_type(type)):
-        raise VariantError(f"not a variant's storage struct: {type}", rule="shredding.layout.group")
+        raise VariantError(f"not a struct of metadata, value and typed_value: {type}", rule="shredding.layout.group")
     return _parse_group(type, "$", 0)
 
 
@@ -221,7 +221,7 @@ def schema_of_group(type: pa.DataType) -> ShreddingSchema:
 
 def _parse_group(type: pa.StructType, path: str, depth: int) -> ShreddingSchema:
     if depth > MAX_DEPTH:
-        raise VariantError(f"shredded columns nest deeper than {MAX_DEPTH}", rule="shredding.layout.group")
+        raise VariantError(f"columns are nested more than {MAX_DEPTH} levels deep", rule="shredding.layout.group")
     index = type.get_field_index("typed_value")
     if index < 0:
         return Untyped()
@@ -230,7 +230,7 @@ def _parse_group(type: pa.StructType, path: str, depth: int) -> ShreddingSchema:
         if typed.num_fields == 0:
             raise VariantError(f"the typed_value group of {path} has no fields", rule="shredding.object.group")
         if len({child.name for child in typed}) < typed.num_fields:
-            raise VariantError(f"two fields of {path} have the same name", rule="shredding.object.group")
+            raise VariantError(f"{path} has two fields with the same name", rule="shredding.object.group")
         members = ((child, f"{path}.{child.name}") for child in typed)
         return Object(tuple((child.name, _parse_member(child.type, name, depth + 1)) for child, name in members))
     if is_list(typed):
@@ -352,7 +352,7 @@ def parse_leaf_name(name: str, arguments: tuple[int, ...] = ()) -> pa.DataType:
             raise ValueError(f"DECIMAL accepts a precision and a scale, not {len(arguments)} arguments")
         precision, scale = (*(arguments or (10,)), 0)[:2]
         if not (1 <= precision <= 38 and 0 <= scale <= precision):
-            raise ValueError(f"DECIMAL({precision},{scale}) needs 1 to 38 digits, and a scale from 0 to the precision")
+            raise ValueError(f"DECIMAL({precision},{scale}): precision must be 1 to 38, and scale 0 to precision")
         return pa.decimal128(precision, scale)
     if upper == "TIME" and len(arguments) == 1 and arguments[0] <= 6:
         return pa.time64("us")

@@ -221,7 +221,7 @@ def _member_group(group: pa.Array | None, schema: ShreddingSchema, type: pa.Stru
 
 
 def _replace_elements(lists: pa.ListArray, elements: pa.StructArray, type: pa.ListType) -> pa.ListArray:
-    """Return ``lists`` with other elements.
+    """Return ``lists`` with ``elements`` in place of their own elements.
 
     The validity bitmap keeps its offset, because the list offsets are also a slice.
     """
