@@ -204,7 +204,7 @@ READS: list[tuple[str, Callable[[str], Any], str]] = [
     (
         "one scalar",
         lambda path: variant.to_python(pqext.read_table(path)["station"][0]),
-        "take a slice",
+        "pass a slice",
     ),
     (
         "a mapping as a schema",

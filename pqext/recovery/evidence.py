@@ -402,9 +402,9 @@ def _truncate_chunk(source: Source, chunk: ColumnMetaData, limits: Limits) -> No
 
 
 def _limit_repeats(groups: list[CandidateGroup], max_bytes: int) -> tuple[list[CandidateGroup], list[Loss]]:
-    """Remove row groups that repeat the bytes of other row groups, if they are too many.
+    """Remove row groups that repeat the bytes of other row groups, if there are too many repetitions.
 
-    Returns the others and the loss.
+    Returns the remaining row groups and the losses.
 
     Each repetition is written with its own copy of the bytes. Legitimate files have few repetitions, so their number is
     limited to ``_REPEATS``, and the size of their bytes or values to ``max_bytes``.
@@ -418,7 +418,7 @@ def _limit_repeats(groups: list[CandidateGroup], max_bytes: int) -> tuple[list[C
     if len(repeats) <= _REPEATS and size <= max_bytes:
         return groups, []
     removed = set(numbers)
-    message = f"{len(repeats)} row groups repeat the bytes of others, which are written once"
+    message = f"{len(repeats)} row groups repeat the bytes of other row groups, which are written once"
     losses = [Loss(message, rows=sum(group.rows for group in repeats))]
     return [group for number, group in enumerate(groups) if number not in removed], losses
 

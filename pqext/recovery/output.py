@@ -46,7 +46,7 @@ def check_distinct(
     read = source.path if isinstance(source, Source) else locate(source, filesystem, storage_options)
     written = dest if hasattr(dest, "write") else locate(dest)
     if written is source or may_be_same_file(read, written):
-        raise ValueError("dest must differ from the damaged source file")
+        raise ValueError("dest must differ from the damaged source file; write to a new path")
 
 
 class TemporaryFiles:
@@ -64,7 +64,7 @@ class TemporaryFiles:
         return os.path.join(self._folder.name, f"{self._count}.parquet")
 
     def download(self, source: Source) -> Source:
-        """Copy a remote file to a local file, so that several passes fetch it only once. Errors name the original.
+        """Copy a remote file to a local file, so that several passes fetch it only once. Errors state the remote path.
 
         Raises ``SourceError`` if the bytes cannot be fetched, which does not count as damage.
         """

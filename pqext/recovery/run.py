@@ -125,7 +125,7 @@ def recover(
     if row_group_rows is not None and operator.index(row_group_rows) < 1:
         raise ValueError(f"row_group_rows must be positive, not {row_group_rows}")
     if drop_columns and null_columns:
-        raise ValueError("drop_columns and null_columns are mutually exclusive")
+        raise ValueError("drop_columns and null_columns are mutually exclusive; pass only one")
     limits = limits or Limits.untrusted()
     with ExitStack() as opened:
         temporary = opened.enter_context(TemporaryFiles())

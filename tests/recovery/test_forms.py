@@ -274,7 +274,7 @@ def test_sibling_with_unshredded_variants_is_reported() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "told"), [("GEOMETRY", "geometry is truncated"), ("VARIANT", "metadata ends before the end of its dictionary")]
+    ("kind", "told"), [("GEOMETRY", "geometry is truncated"), ("VARIANT", "ends before the end of its dictionary")]
 )
 @pytest.mark.spec("recovery.misfit")
 def test_column_with_mismatched_values_is_named_if_all_pages_match(kind: str, told: str) -> None:

@@ -453,7 +453,7 @@ def test_invalid_arguments_are_rejected() -> None:
     union = pa.dense_union([pa.field("a", pa.int8()), pa.field("b", pa.string())])
     with pytest.raises(ValueError, match="union"):
         pqext.recover(b"PAR1", io.BytesIO(), schema=pa.schema([("u", union)]))
-    with pytest.raises(ValueError, match="needs the columns"):
+    with pytest.raises(ValueError, match="must list the columns"):
         pqext.recover(b"PAR1", io.BytesIO(), schema="BIGINT")
     with pytest.raises(ValueError, match="row_group_rows"):
         pqext.recover(b"PAR1", io.BytesIO(), row_group_rows=0)

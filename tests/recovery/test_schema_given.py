@@ -188,7 +188,7 @@ def test_ddl_expresses_units_and_widths_beyond_spark() -> None:
         ("g GEOMETRY(1, 2)", "requires an SRID"),
         ("t TIMESTAMP(4), u INT", "fractional digits"),
         ("a INT, a INT", "the same name"),
-        ("GEOMETRY(4326)", "needs the columns"),
+        ("GEOMETRY(4326)", "must list the columns"),
         ("v STRING(ANY)", "expected a number"),
         ("a LIST<INT>", "a list is an ARRAY"),
         ("a BIGNT", "BIGNT is not a column type; did you mean 'BIGINT'"),

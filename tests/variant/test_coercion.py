@@ -104,7 +104,7 @@ def test_variants_are_accepted_in_every_representation(array: Any) -> None:
 
 
 def test_python_objects_are_not_implicitly_variants() -> None:
-    with pytest.raises(TypeError, match=r"expected a variant array, but item 0 has type dict; use variant\.from_python"):
+    with pytest.raises(TypeError, match=r"variant array, but item 0 has type dict; use variant\.from_python"):
         variant.get([{"a": 1}], "$.a")
     with pytest.raises(TypeError, match="expected a variant array"):
         variant.to_json(5)  # type: ignore[arg-type]

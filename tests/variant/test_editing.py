@@ -166,7 +166,7 @@ def test_dictionary_contains_exactly_the_names_of_the_row() -> None:
 def test_strict_names_the_first_row_that_does_not_match_the_path() -> None:
     with pytest.raises(VariantError, match=r"row 1: the variant has no value at \$\.b\[0\]"):
         variant.set(rows_of(['{"b":[1]}', '{"b":{}}', "1"]), "$.b[0]", 1, strict=True)
-    with pytest.raises(VariantError, match=r"row 2: no value at \$\.a"):
+    with pytest.raises(VariantError, match=r"row 2: the variant has no value at \$\.a"):
         variant.delete(pa.chunked_array([rows_of(['{"a":1}'] * 2), rows_of(["1"])]), "$.a", strict=True)
 
 

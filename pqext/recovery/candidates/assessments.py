@@ -257,7 +257,7 @@ def _count_rows(file: ParquetFile, columns: list[str] | None, budget: Budget) ->
 def _assess_incomplete(
     source: Source, candidates: Candidates, schema: Schema, assessment: Assessment, limits: Limits, budget: Budget
 ) -> None:
-    """Check a row group that lacks the location of some chunks, by reading its other columns."""
+    """Check a row group with unlocated chunks by reading the columns that are located."""
     missing = [
         node.name for node in schema.root.children if None in assessment.group.chunks[node.leaf_start : node.leaf_stop]
     ]

@@ -83,7 +83,7 @@ def resolve(
 def _find_distances(source: Source, metadata: FileMetaData, chunk: MovedChunk, limits: Limits) -> tuple[
     list[int], list[int]
 ]:
-    """Return the distances where a chunk matches its metadata, and the distances where its statistics contradict it."""
+    """Return the distances at which a chunk agrees with its metadata, and those at which only statistics differ."""
     fitting, contradicted = [], []
     for distance, located in chunk.by_distance.items():
         pages = pages_of(source, located, limits)

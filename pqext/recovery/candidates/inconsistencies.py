@@ -52,7 +52,7 @@ SAMPLE = 4
 def flag_contradictions(
     source: Source, metadata: FileMetaData, groups: Sequence[CandidateGroup], limits: Limits
 ) -> None:
-    """Mark row groups that contradict the footer's statistics, page counts by encoding, or column types.
+    """Mark row groups that contradict the footer: its statistics, page counts by encoding, or column types.
 
     Bytes after the values of sampled pages contradict the column's type: chunks may have been swapped, or the column
     may have another type. Chunks of required columns without lists are rejected if all their sampled pages have such

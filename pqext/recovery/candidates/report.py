@@ -182,7 +182,7 @@ def list_column_losses(assessments: Sequence[Assessment]) -> list[Loss]:
 
 
 def describe_wrong_headers(assessments: Sequence[Assessment]) -> list[str]:
-    """Describe each column whose values were rewritten because its page headers are wrong."""
+    """Describe each column whose values were rewritten because of wrong page headers."""
     by_column: dict[str, list[str]] = {}
     for item in assessments:
         for name, reason in item.misstated.items() if item.recoverable_rows else ():
@@ -194,7 +194,7 @@ def describe_wrong_headers(assessments: Sequence[Assessment]) -> list[str]:
 
 
 def create_column_loss(group: CandidateGroup, column: str, reason: str, rows: int) -> Loss:
-    """Return the loss of ``rows`` rows of a row group that the damage of a top-level column causes."""
+    """Return the loss of ``rows`` rows of ``group`` because of damage to a top-level column."""
     start, stop = group.extent or (None, None)
     return Loss(reason, start, stop, group.number, column or None, rows)
 

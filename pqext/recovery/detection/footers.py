@@ -92,7 +92,7 @@ class Effort:
         self.remaining = max(_EFFORT * size, _LEAST_EFFORT)
 
     def spend(self, size: int) -> bool:
-        """Spend ``size`` bytes. Returns False if this exceeds the budget."""
+        """Spend ``size`` bytes or steps. Returns False if the budget is exceeded."""
         self.remaining -= size
         return self.remaining >= 0
 

@@ -107,7 +107,7 @@ class PageMatcher:
         return self._codecs.detect(pages, self._leaf_codecs[leaf])
 
     def count_rows(self, leaf: SchemaNode, page: Page) -> tuple[int, bool] | None:
-        """Return the number of rows that start in ``page``, and whether its first entry starts a row.
+        """Return the number of rows that start in ``page``, and whether the first entry of the page starts a row.
 
         Returns None if the page cannot be opened.
         """
@@ -124,7 +124,7 @@ class PageMatcher:
         return self._rows[key]
 
     def fits(self, leaf: SchemaNode, page: Page) -> bool:
-        """Return whether ``page`` contains only values that ``leaf`` can have, without bytes after them.
+        """Return whether ``page`` contains only values that ``leaf`` can have, and no trailing bytes.
 
         True for pages of dictionary indices and for damaged pages.
         """

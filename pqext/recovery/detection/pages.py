@@ -66,8 +66,8 @@ _ENCODINGS = frozenset(int(encoding) for encoding in Encoding)
 class Page:
     """Page at ``offset`` with a header of ``head`` bytes.
 
-    ``count`` is its number of entries, or of dictionary values. ``checked`` is whether its checksum matches, or None if
-    it has none or the checksum was not compared. ``confirmed`` means that the end of the page is confirmed by the
+    ``count`` is the number of entries or dictionary values. ``checked`` is whether the checksum matches, or None if
+    there is no checksum or it was not compared. ``confirmed`` means that the end of the page is confirmed by the
     checksum or by the following bytes.
     """
 
@@ -102,7 +102,7 @@ class Page:
 
 @dataclass(slots=True)
 class Segment:
-    """Consecutive pages.
+    """Sequence of consecutive pages.
 
     ``at_start`` means that no pages are missing before the segment, and ``at_end`` that none are missing after it.
     """

@@ -103,7 +103,7 @@ def _key(group: PageGroup) -> tuple[int, tuple[tuple[Page, ...], ...]]:
 def _split_at_mismatches(
     segment: Segment, leaves: Sequence[SchemaNode], matcher: PageMatcher, effort: Effort
 ) -> tuple[list[Segment], list[UnplacedPages]]:
-    """Split a segment at pages that match no leaf. Returns the segments between these pages, and the pages."""
+    """Split a segment at pages that match no leaf. Returns the resulting segments and the unplaced pages."""
     parts: list[Segment] = []
     mismatches: list[UnplacedPages] = []
     begin = 0

@@ -183,7 +183,7 @@ class SchemaMatcher:
     def _match_shape(
         self, shape: Sequence[Callable[[], Sequence[PhysicalLeaf]]], leaf: int, page: int, rows: int
     ) -> list[Chunk] | None:
-        """Return the chunks of a column that has this shape; None if the pages do not match."""
+        """Return the chunks of a column with ``shape``; None if the pages do not match."""
         chunks: list[Chunk] = []
         for number, types in enumerate(shape, leaf):
             ends = [(type, self._find_end(type, number, page, rows)) for type in types()]

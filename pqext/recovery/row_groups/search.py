@@ -68,7 +68,7 @@ _Group = tuple[int, int]
 
 
 def is_ambiguous(split: Split) -> bool:
-    """Return whether pages have several possible splits into row groups, or their search was abandoned."""
+    """Return whether a split is ambiguous: several splits are possible, or the search was abandoned."""
     return any(pages.reason in (AMBIGUOUS, GIVEN_UP) for pages in split[1])
 
 
@@ -134,7 +134,7 @@ class Search:
     def _split_from_start(self) -> Split | None:
         """Split the segment if a row group starts at its first page. Returns None if no row groups reach its end."""
         self._explore([0])
-        return self._follow(0, 0) if self._reaches_end[0] else None
+        return self._split_from(0, 0) if self._reaches_end[0] else None
 
     def _split_remainder(self) -> Split | None:
         """Split the segment if its first pages end an incomplete row group.
@@ -146,7 +146,7 @@ class Search:
         begins = [at for at in range(size + 1) if self._reaches_end[at] and self._can_end_row_group(at)]
         if not begins:
             return None
-        splits = [self._follow(at, 0) if at < size else ([], []) for at in begins]
+        splits = [self._split_from(at, 0) if at < size else ([], []) for at in begins]
         if len(splits) == 1:
             return splits[0]
         common = set.intersection(*({(group.rows, group.chunks) for group in groups} for groups, _ in splits))
@@ -218,10 +218,10 @@ class Search:
         if self._steps < 0 or not self._effort.spend(steps):
             raise _SearchLimitError
 
-    def _follow(self, page: int, first: int) -> Split:
-        """Split the pages from ``page`` on as long as the split is unique. Pages ``first`` to ``page`` are unplaced."""
+    def _split_from(self, page: int, unplaced_from: int) -> Split:
+        """Split pages from ``page`` on while the split is unique. Pages from ``unplaced_from`` to it are unplaced."""
         groups: list[PageGroup] = []
-        unplaced = [self._add_unplaced(first, page, UNPLACED)] if page > first else []
+        unplaced = [self._add_unplaced(unplaced_from, page, UNPLACED)] if page > unplaced_from else []
         while page < len(self._pages):
             self._count_steps()
             options, may_break_off = self._options(page)
@@ -333,7 +333,7 @@ class Search:
         return page_rows is None or page_rows[1] or not self._matcher.fits(leaf, self._pages[number])
 
     def _end(self, page: int, rows: int) -> int | None:
-        """Return the page after a row group at ``page``: -1 beyond the segment, None if the pages do not match."""
+        """Return the page after a row group at ``page``; -1 if it exceeds the segment, None if pages do not match."""
         for leaf in range(len(self._leaves)):
             if page >= len(self._pages):
                 return -1
@@ -375,7 +375,7 @@ class Search:
         return page
 
     def _span_rows(self, leaf: int, has_dictionary: bool, number: int, follows: bool) -> int | None:
-        """Return the rows of page ``number``; None if it does not match or, if ``follows``, is not adjacent."""
+        """Return the row count of a page; None for a mismatch and, if ``follows``, for a page that is not adjacent."""
         self._count_steps(_OF_LISTS)
         page = self._pages[number]
         if follows and page.offset != self._ends[number - 1]:
@@ -386,7 +386,7 @@ class Search:
         return None if page_rows is None else page_rows[0]
 
     def _flat_end(self, leaf: int, page: int, rows: int, has_dictionary: bool) -> int | None:
-        """Return the page after a chunk without lists: -1 beyond the segment, None if the pages do not match."""
+        """Return the page after a chunk without lists; -1 if it exceeds the segment, None if pages do not match."""
         self._count_steps()
         target = self._counts[page] + rows
         if target > self._counts[-1]:

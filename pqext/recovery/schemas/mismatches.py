@@ -72,7 +72,7 @@ def _schema_hint(schema: Candidates) -> str:
 def _find_value_mismatch(
     source: Source, pages: Sequence[Page], matched_groups: Sequence[MatchedGroup], effort: Effort, limits: Limits
 ) -> Mismatch | None:
-    """Return the last unreadable chunk of the file, considering only the first unreadable chunk of each row group.
+    """Find the first unreadable chunk of each row group, and return the last of these chunks in the file.
 
     Returns None if a row group can be read, if pages are known to be damaged, or if no effort remains.
     """
@@ -89,7 +89,7 @@ def _find_value_mismatch(
 def _iter_value_mismatches(
     source: Source, pages: Sequence[Page], group: MatchedGroup, effort: Effort, limits: Limits
 ) -> Iterator[Mismatch | None]:
-    """Yield, for each column of a row group, its first unreadable chunk; None if a shape of the column is readable."""
+    """Yield the first unreadable chunk of each column of a row group, or None if the column is readable."""
 
     def find_mismatch(shape: Sequence[Chunk], leaf: int) -> Mismatch | None:
         for number, (types, start, stop) in enumerate(shape, leaf):
@@ -105,7 +105,7 @@ def _iter_value_mismatches(
 
 
 def add_schema_hint(assessments: Sequence[Assessment]) -> None:
-    """Add a hint that the schema may not match, to the reason of the first unreadable column with intact pages."""
+    """Add a hint about the schema to the reason of the first unreadable column whose pages are intact."""
     for assessment in assessments:
         for name, reason in assessment.damaged.items():
             if not assessment.recoverable_rows and "checksum" not in reason:

@@ -107,7 +107,7 @@ def iter_likely_schemas(
 def _continuable_groups(
     groups: Iterable[MatchedGroup], matcher: SchemaMatcher, *, may_break_off: bool
 ) -> Sequence[MatchedGroup]:
-    """Return the row groups that row groups up to the last page can follow; all row groups if none qualifies."""
+    """Return the row groups after which other row groups can reach the last page; all of them if there are none."""
     every = list(groups)
     if len(every) == 1:
         return every
@@ -159,7 +159,7 @@ def _physical_leaf(
     limits: Limits,
     types: dict[Hashable, int],
 ) -> PhysicalLeaf:
-    """Create the leaf at ``path`` with the changed elements ``own``."""
+    """Create the leaf at ``path``. ``own`` contains elements that replace elements of the schema."""
     varied = single_leaf_schema([own.get(number, elements[number]) for number in path])
     tree = from_elements(varied, limits)
     node = tree.root.children[0]
@@ -182,7 +182,7 @@ def _physical_leaf(
 
 
 def _shapes(elements: Sequence[SchemaElement], groups: Sequence[int]) -> list[dict[int, SchemaElement]]:
-    """Return possible changes to the nullability of a column's groups: none, one group, all required, all optional."""
+    """Return possible sets of groups with toggled nullability: none, one, all required or all optional groups."""
     # The innermost first: DDL does not state whether elements of lists are nullable.
     free = [at for at in reversed(groups) if elements[at].repetition_type in (_OPTIONAL, _REQUIRED)]
     flipped = {at: _toggle_nullability(elements[at]) for at in free}

@@ -82,7 +82,7 @@ def resolve_schema(schema: Any, limits: Limits) -> ProvidedSchema:
 
 
 def _is_file_name(text: str) -> bool:
-    """Return whether text names a file: an existing path, a URL, or a name with the suffix of a schema file."""
+    """Return whether ``text`` is an existing path, a URL, or a name with the suffix of a schema file."""
     return os.path.exists(text) or scheme_of(text) is not None or text.endswith(_SUFFIXES)
 
 
@@ -102,7 +102,7 @@ def _read_text(schema: Any) -> str | None:
 
 def _schema_from_arrow(schema: pa.Schema, schema_from: str) -> ProvidedSchema:
     if not schema.names:
-        raise ValueError("schema has no columns: pass the columns of the file")
+        raise ValueError("schema has no columns; pass the columns of the file")
     sink = io.BytesIO()
     try:
         write_table(schema.empty_table(), sink)
@@ -115,7 +115,7 @@ def _schema_from_arrow(schema: pa.Schema, schema_from: str) -> ProvidedSchema:
 
 
 def parse_columns(text: str) -> pa.Schema:
-    """Convert DDL to an Arrow schema. Columns and fields with NOT NULL are required, and others are nullable.
+    """Convert DDL to an Arrow schema. Columns and fields are nullable, unless they are NOT NULL.
 
     In addition to the types of variants, DDL can contain ``GEOMETRY(srid)`` and ``GEOGRAPHY(srid)``, with ``ANY`` for
     an unknown CRS, ``TIMESTAMP(3)``, ``(6)`` and ``(9)``, ``BINARY(n)`` for values of n bytes each, ``VOID``, decimals
@@ -125,14 +125,14 @@ def parse_columns(text: str) -> pa.Schema:
     text = text.removeprefix("\ufeff").strip().removesuffix(";")
     parsed = parse_ddl(text, "schema", allow_maps=True, word_types=_SPATIAL)
     if parsed.name != "STRUCT" or not parsed.fields:
-        raise ValueError("schema needs the columns of the file, like 'id BIGINT, name STRING'")
+        raise ValueError("schema must list the columns of the file, such as 'id BIGINT, name STRING'")
     return pa.schema(_fields(parsed, text))
 
 
 def _fields(ddl_type: DdlType, text: str) -> list[pa.Field]:
     names = [name for name, _ in ddl_type.fields]
     if len(set(names)) < len(names):
-        raise ValueError(f"two fields of {text!r} have the same name")
+        raise ValueError(f"{text!r} has two fields with the same name")
     return [_field(name, field_type, text) for name, field_type in ddl_type.fields]
 
 
