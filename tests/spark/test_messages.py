@@ -126,7 +126,7 @@ def test_xz_files_are_read_and_errors_name_the_codec(spark: Any, tmp_path: Path)
 
 JSON_FAULTS: dict[str, tuple[bytes, str]] = {
     "deep.ndjson": (b'{"a":' * 1001 + b"1" + b"}" * 1001, "the value is nested more than 1,000 levels deep"),
-    "twice.ndjson": (b'{"a": 1, "a": 2}', "an object has a duplicate key: 'a'; duplicate_keys=\"first\" or \"last\" uses"),
+    "twice.ndjson": (b'{"a": 1, "a": 2}', "an object has a duplicate key: 'a'; duplicate_keys=\"first\" or \"last\""),
     "little.ndjson": ('{"a": 1}\n'.encode("utf-16"), "the text is UTF-16: convert it to UTF-8, as iconv"),
     "big.ndjson": ('{"a": 1}\n'.encode("utf-16-be"), "the text is UTF-16: convert it to UTF-8, as iconv"),
     "short.ndjson.gz": (gzip.compress(b'{"a": 1}\n' * 99, mtime=0)[:-20], "; copy it again, or exclude it from the"),
