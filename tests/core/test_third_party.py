@@ -61,11 +61,11 @@ def test_spark_uses_the_type_named_by_the_handler() -> None:
     from pyspark.sql import types as T
 
     from pqext.spark.base.arrays import conform_batch
-    from pqext.spark.base.types import exchange_schema, spark_schema
+    from pqext.spark.base.types import spark_schema, to_exchange_schema
 
     schema = pa.schema([field("t")])
     seen = spark_schema(schema)
     assert seen["t"].dataType == T.FloatType()
-    batch = conform_batch(pa.record_batch([pa.array(ROWS)], schema=schema), exchange_schema(seen))
+    batch = conform_batch(pa.record_batch([pa.array(ROWS)], schema=schema), to_exchange_schema(seen))
     assert batch.schema.field("t").type == pa.float32()
     assert batch["t"].to_pylist() == pytest.approx(ROWS.tolist())

@@ -211,8 +211,9 @@ def test_unsuitable_columns_are_rejected(folder: Path, by: int, function: str, n
 @pytest.mark.parametrize(
     "text",
     [
-        "[]", "{}", '{"by": 2, "wanted": []}', '{"by": true, "wanted": []}', '{"by": 0, "wanted": [["n", "max", 9]]}',
-        '{"by": 0, "wanted": [["n", "max", null]]}', '{"by": 0, "wanted": [1]}', "nonsense",
+        "[]", "{}", '{"by": 2, "aggregates": []}', '{"by": true, "aggregates": []}',
+        '{"by": 0, "aggregates": [["n", "max", 9]]}',
+        '{"by": 0, "aggregates": [["n", "max", null]]}', '{"by": 0, "aggregates": [1]}', "nonsense",
     ],
 )  # fmt: skip
 def test_hostile_options_are_rejected(folder: Path, text: str) -> None:

@@ -237,7 +237,7 @@ def test_native_read_is_a_data_frame_of_the_session(spark: Any, folder: Path) ->
 
 
 def _refused(path: Path, columns: Any = None, condition: Any = None, **options: Any) -> str:
-    with pytest.raises(pqext.UnsupportedError, match=r"Spark's own reader cannot read this") as error:
+    with pytest.raises(pqext.UnsupportedError, match=r"Spark's own reader cannot run this read") as error:
         explain_read(str(path), columns, condition, engine="native", **options)
     assert explain_read(str(path), columns, condition, engine="auto", **options).engine == "python"
     return str(error.value)

@@ -72,7 +72,7 @@ def test_databricks_paths_refer_to_the_mount(tmp_path: Path, monkeypatch: pytest
 
 def test_missing_path_is_reported(tmp_path: Path) -> None:
     for options in ({}, {"paths": "[]"}, {"path": ""}, {"paths": '[""]'}):
-        with pytest.raises(ValueError, match=r"no path: pass one to load\(\) or save\(\)"):
+        with pytest.raises(ValueError, match=r"the path is missing: pass a path to load\(\) or save\(\)"):
             option_paths(options)
 
 
@@ -97,9 +97,9 @@ def test_empty_destination_is_not_the_working_folder(
     file = str(tmp_path / "ids.parquet")
     pqext.write_table(pa.table({"id": [1, 2]}), file)
     Path("in.ndjson").write_text("{}\n")
-    with pytest.raises(Exception, match=r"is empty; pass a path or a URL|no path: pass one") as error:
+    with pytest.raises(Exception, match=r"is empty; pass a path or a URL|the path is missing: pass a path") as error:
         call(spark, file)
-    assert isinstance(error.value, ValueError) or "ValueError: no path" in str(error.value)
+    assert isinstance(error.value, ValueError) or "ValueError: the path is missing" in str(error.value)
     assert sorted(os.listdir()) == ["ids.parquet", "in.ndjson"]
 
 
@@ -137,5 +137,5 @@ def test_relative_paths_refer_to_the_same_files_in_reads_and_saves(
     assert query(spark, "ids", {"n": "count"}).first()["n"] == 4
     Path("in.ndjson").write_text("{}\n")
     assert read_json(spark, "in.ndjson").count() == 1
-    with pytest.raises(Exception, match="no path"):
+    with pytest.raises(Exception, match="the path is missing"):
         read(spark, "").count()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.errors import AnalysisException
 
-ADVICE = r"UnsupportedError: no path.*Tables of the catalog .* do not work.*CREATE TEMPORARY VIEW \.\.\. USING pqext"
+ADVICE = r"UnsupportedError: the path is missing.*Tables of the catalog .* not work.*TEMPORARY VIEW \.\.\. USING pqext"
 
 
 @pytest.mark.slow

@@ -19,12 +19,12 @@ from pqext.spark.base.arrays import conform, conform_batch
 from pqext.spark.base.types import (
     MARK,
     create_marked_struct,
-    exchange_schema,
-    exchange_type,
     file_schema,
     is_marked_struct,
     parse_type,
     spark_schema,
+    to_exchange_schema,
+    to_exchange_type,
     variant_target,
 )
 from pqext.variant.shredding.schema import shredding_schema, storage_struct
@@ -121,7 +121,7 @@ def test_rebuilt_nested_slices_preserve_their_rows() -> None:
         {"m": [], "l": [{"x": None}, {"x": 255}]},
     ]
     array = pa.array(rows, type)
-    schema = exchange_schema(spark_schema(pa.schema([pa.field("c", type)])))
+    schema = to_exchange_schema(spark_schema(pa.schema([pa.field("c", type)])))
     for start in range(len(rows)):
         part = array[start : start + 2]
         batch = conform_batch(pa.RecordBatch.from_arrays([part], names=["c"]), schema)
@@ -140,7 +140,7 @@ def test_missing_column_or_field_is_rejected_and_not_filled_with_nulls() -> None
 
 def test_variant_is_exchanged_in_spark_field_order_with_nulls() -> None:
     array = pa.array([{"metadata": b"\x01\x00\x00", "value": b"\x00"}, None], variant_type())
-    exchanged = conform(array, exchange_type(T.VariantType()))
+    exchanged = conform(array, to_exchange_type(T.VariantType()))
     assert [field.name for field in exchanged.type] == ["value", "metadata"]
     assert conform(exchanged, variant_type()).equals(array)
     assert exchanged.null_count == 1
@@ -191,7 +191,7 @@ def test_variant_values_are_cast_to_the_arrow_type_of_a_spark_type() -> None:
 
 def test_wkb_is_exchanged_as_spark_struct_with_srid() -> None:
     wkb = pa.array([b"\x01", None])
-    exchanged = conform(wkb, exchange_type(T.GeometryType(3857)))
+    exchanged = conform(wkb, to_exchange_type(T.GeometryType(3857)))
     assert exchanged.to_pylist() == [{"srid": 3857, "wkb": b"\x01"}, None]
     assert conform(exchanged, pa.binary()).equals(wkb)
 

@@ -18,7 +18,7 @@ from spark.sessions import SPARK_4_1
 from pqext import variant
 from pqext.core.base.errors import VariantError
 from pqext.spark import functions, shred_variant
-from pqext.spark.base.types import exchange_type, parse_type
+from pqext.spark.base.types import parse_type, to_exchange_type
 from pqext.spark.functions.udf import arrow_udf
 from pqext.variant.access.path import as_path
 from pqext.variant.types import variant_type
@@ -95,7 +95,7 @@ def texts(array: pa.Array) -> list[str]:
 def pqext_result(type: str) -> pa.Array:
     """The result of ``try_variant_get``'s counterpart, in the Arrow type that Spark has for it."""
     result = variant.get(ARRAY, "$", type)
-    wanted = exchange_type(parse_type(type))
+    wanted = to_exchange_type(parse_type(type))
     return result if pa.types.is_nested(wanted) else result.cast(wanted)
 
 

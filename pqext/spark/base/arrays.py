@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyspark.sql import types as T
 
 from pqext.core.base.errors import UnsupportedError
-from pqext.spark.base.types import exchange_type
+from pqext.spark.base.types import to_exchange_type
 from pqext.variant.shredding.schema import schema_of_storage, storage_struct
 from pqext.variant.types import variant_type
 
@@ -26,7 +26,7 @@ def conform_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     for field in schema:
         index = batch.schema.get_field_index(field.name)
         if index < 0:
-            raise ValueError(f"column {field.name!r} is missing or ambiguous among {', '.join(batch.schema.names)}")
+            raise ValueError(f"column {field.name!r} is missing or repeated in {', '.join(batch.schema.names)}")
         columns.append(conform(batch.column(index), field.type, field.name))
     if not columns:
         return batch.select([])
@@ -34,7 +34,7 @@ def conform_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def conform(array: pa.Array, type: pa.DataType, path: str = "$") -> pa.Array:
-    """Convert ``array`` to ``type``, matching structs by name and converting between WKB and ``struct<srid, wkb>``.
+    """Convert ``array`` to ``type``, matching struct fields by name, and WKB with ``struct<srid, wkb>``.
 
     Raises ``UnsupportedError`` with ``path`` if ``type`` cannot represent a value, such as a timestamp with nanoseconds
     in a type with microseconds.
@@ -61,7 +61,7 @@ def conform(array: pa.Array, type: pa.DataType, path: str = "$") -> pa.Array:
 
 
 def variant_from_spark(values: pa.Array) -> pa.Array:
-    """Convert an array of variants from Spark, unshredded or shredded, to the Arrow type of their storage struct.
+    """Convert variants from Spark, unshredded or shredded, to an array of VARIANT storage structs.
 
     Raises ``TypeError`` for other types than null and structs with ``metadata``.
     """
@@ -75,11 +75,11 @@ def variant_from_spark(values: pa.Array) -> pa.Array:
 def variant_to_spark(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Convert a variant array to Spark's representation of a VARIANT column."""
     values = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
-    return conform(values, exchange_type(T.VariantType()))
+    return conform(values, to_exchange_type(T.VariantType()))
 
 
 def _conform_struct(array: pa.StructArray, type: pa.StructType, path: str, is_dense: bool) -> pa.Array:
-    """Convert a struct. If ``is_dense``, the struct cannot be null, and its nulls become nulls of its members."""
+    """Convert a struct. If ``is_dense``, a null struct becomes a struct whose members are null."""
     source = {field.name: index for index, field in enumerate(array.type)}
     members = array.flatten() if is_dense else [array.field(index) for index in range(array.type.num_fields)]
     children = []

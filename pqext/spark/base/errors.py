@@ -46,7 +46,7 @@ _ERRORS = (ValueError, TypeError, ImportError, AttributeError)
 
 
 def concise_errors(method: Callable[P, R]) -> Callable[P, R]:
-    """Wrap ``method`` to raise errors without stack frames below it, and with Spark's names for options."""
+    """Wrap ``method`` so that errors have no stack frames below it and state Spark's names of options."""
 
     @wraps(method)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -89,7 +89,7 @@ def spark_option_names() -> Iterator[None]:
 
 
 def use_spark_names(text: str) -> str:
-    """Return a message with Spark's names for options."""
+    """Replace the names of options in a message with Spark's names."""
     for python, spark in _SPARK_PHRASES:
         text = text.replace(python, spark)
     return text
@@ -179,7 +179,7 @@ def _is_instance(value: Any, type: Any) -> bool:
 
 @contextmanager
 def explain_user_types(df: DataFrame) -> Iterator[None]:
-    """Context manager that raises ``UnsupportedError`` if its block fails because of a user-defined type of ``df``."""
+    """Context manager that raises ``UnsupportedError`` if a user-defined type in ``df`` makes its block fail."""
     try:
         yield
     except _ERRORS:

@@ -28,7 +28,7 @@ DBFS = "/dbfs"
 
 
 def option_paths(options: Mapping[str, str], *, allow_urls: bool = False) -> list[str]:
-    """Return the paths passed to ``load`` or ``save``: option ``path`` or, as a JSON list, ``paths``.
+    """Return the paths in option ``path`` or, as a JSON list, in option ``paths``.
 
     Local paths become absolute, because executors run in other working directories than the driver. URLs of
     object stores are returned unchanged with ``allow_urls``, and raise ``UnsupportedError`` without it, as in
@@ -36,13 +36,13 @@ def option_paths(options: Mapping[str, str], *, allow_urls: bool = False) -> lis
     """
     paths = json.loads(options["paths"]) if "paths" in options else [options["path"]] if "path" in options else []
     if not paths or not all(paths):
-        raise ValueError("no path: pass one to load() or save()")
+        raise ValueError("the path is missing: pass a path to load() or save()")
     is_kept = [allow_urls and (is_remote(path) or path.startswith((_DELTA, _ICEBERG))) for path in paths]
     return [path if kept else local_path(path) for path, kept in zip(paths, is_kept, strict=True)]
 
 
 def replace_table(options: MutableMapping[str, str]) -> MutableMapping[str, str]:
-    """Return options with option ``table`` as the path, which is made absolute.
+    """Replace option ``table`` with option ``path``, as an absolute path.
 
     Raises ``ValueError`` if it is not the name of a table, or if there is a path too.
     """
@@ -129,7 +129,7 @@ def list_files(paths: Iterable[str], *, ignore_table_format: bool = False) -> li
 def list_sources(
     paths: Sequence[str], storage_options: Mapping[str, Any] | None, *, ignore_table_format: bool = False
 ) -> Iterator[tuple[str, Any]]:
-    """Yield the files at paths and URLs: the path or URL that opens each file, and its location.
+    """Yield the files at paths and URLs: for each file, the path or URL with which it is opened, and the location.
 
     Raises ``ValueError`` if storage options are passed without URLs, and ``TableFormatError`` for the folder of a table
     unless ``ignore_table_format`` is true.
@@ -150,7 +150,7 @@ def list_sources(
 
 
 def slice_bytes(total: int, max_bytes: int) -> int:
-    """Return the number of bytes to read in one task, for two tasks per processor.
+    """Return the number of bytes per task that divides ``total`` into two tasks per processor.
 
     The number is at most ``max_bytes``, but at least 1 MiB.
     """

@@ -83,7 +83,7 @@ def storage_options_text(storage_options: Mapping[str, Any]) -> str:
 
 
 def check_storage_options(storage_options: Mapping[str, Any]) -> dict[str, Any]:
-    """Check storage options, and return them without values that are None.
+    """Check storage options, and return a copy without None values.
 
     Raises ``TypeError`` for a value that is not text, a number or a boolean. The message omits the value, which may be
     a secret.
@@ -116,7 +116,7 @@ def find_storage_options(setting: Setting, paths: Sequence[str]) -> dict[str, An
 
 
 def _parse_store(path: str) -> tuple[str, str] | None:
-    """Return the type of store of ``path``, and the bucket or account whose settings apply."""
+    """Return the store type of ``path`` and the bucket or account with settings; None for other paths."""
     scheme = scheme_of(path)
     if scheme in ("s3", "s3a"):
         return "s3", redact_uri(path).split("/")[2]  # without credentials in the URL

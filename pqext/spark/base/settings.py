@@ -73,7 +73,7 @@ def task_setting() -> Setting:
 
 
 def is_case_sensitive(setting: Setting) -> bool:
-    """Return whether names that differ only in case are different names."""
+    """Return whether column names are case-sensitive."""
     return (setting(CASE_SENSITIVE) or "").lower() == "true"
 
 
@@ -83,7 +83,7 @@ def pads_char_literals(setting: Setting) -> bool:
 
 
 def save_settings(setting: Setting) -> dict[str, str]:
-    """Return the save options that the settings of a session imply, under pqext's names."""
+    """Convert the settings of a session to pqext's save options."""
     options: dict[str, str] = {}
     if codec := setting(_COMPRESSION):
         options["compression"] = codec
@@ -98,7 +98,7 @@ def save_settings(setting: Setting) -> dict[str, str]:
 
 
 def read_settings(setting: Setting) -> dict[str, str]:
-    """Return the read options that the settings of a session imply, under pqext's names."""
+    """Convert the settings of a session to pqext's read options."""
     return {
         option: values[state]
         for name, (option, values) in _OF_READS.items()
@@ -107,7 +107,7 @@ def read_settings(setting: Setting) -> dict[str, str]:
 
 
 def add_settings(options: Mapping[str, str], setting: Setting) -> dict[str, str]:
-    """Return the read ``options`` with missing options added from the settings of a session."""
+    """Return the read ``options``, with defaults from the settings of a session."""
     implied = read_settings(setting) | {"settings_known": "true"}
     if options.get("shredded") == "true":
         implied.pop("schema", None)  # files may store shredded columns with different layouts
@@ -120,7 +120,7 @@ def add_settings(options: Mapping[str, str], setting: Setting) -> dict[str, str]
 
 
 def check_settings(assumed_settings: Iterable[tuple[str, str]]) -> None:
-    """Raise ``ValueError`` in a task if settings of its session differ from the settings that the plan is based on.
+    """Raise ``ValueError`` in a task if a setting of its session differs from the value that the plan assumes.
 
     The process that plans the read of a data source cannot read the settings of the session.
     """
@@ -170,7 +170,7 @@ def active_timezone() -> str | None:
 
 
 def task_timezone(timezone: str | None = None) -> str:
-    """Return ``timezone`` or, if it is None, the time zone of the session whose query the task runs."""
+    """Return ``timezone`` or, if it is None, the time zone of the current task's session."""
     from pyspark import TaskContext
 
     if timezone is not None:
@@ -181,7 +181,7 @@ def task_timezone(timezone: str | None = None) -> str:
 
 
 def filter_in_timezone(where: Any, timezone: str) -> Any:
-    """Return a filter with its casts in ``timezone``, or the filter itself if no cast depends on the time zone."""
+    """Set the time zone of all casts in a filter. Return the filter itself if no cast depends on a time zone."""
     expression = as_expression(where)
     bound = set_timezone(expression, timezone)
     return where if bound is expression else bound

@@ -131,7 +131,7 @@ def _spark_struct(type: pa.StructType, path: str, is_marked: bool) -> T.DataType
 
 
 def check_leaves(storage: pa.StructType, path: str) -> None:
-    """Raise ``UnsupportedError`` if the type of a leaf in a shredded struct would change in Spark."""
+    """Raise ``UnsupportedError`` if Spark would change the type of a leaf in a shredded struct."""
     for _, name, node in walk(schema_of_storage(storage)):
         if isinstance(node, Primitive) and _file_type(spark_type(node.type), path) != node.type:
             raise UnsupportedError(
@@ -177,7 +177,7 @@ def crs_of_srid(srid: int) -> str | None:
     return {4326: None, 0: geo_crs.UNKNOWN_TO_SPARK}.get(srid, f"EPSG:{srid}")
 
 
-def exchange_schema(schema: T.StructType) -> pa.Schema:
+def to_exchange_schema(schema: T.StructType) -> pa.Schema:
     """Return the Arrow schema that Spark uses to pass ``schema`` to and from Python.
 
     Raises ``UnsupportedError`` for maps with VOID keys, which Arrow does not support.
@@ -195,9 +195,9 @@ def exchange_schema(schema: T.StructType) -> pa.Schema:
     return exchange
 
 
-def exchange_type(type: T.DataType) -> pa.DataType:
+def to_exchange_type(type: T.DataType) -> pa.DataType:
     """Return the Arrow type that Spark uses to pass ``type`` to and from Python."""
-    return exchange_schema(T.StructType([T.StructField("c", type)])).field(0).type
+    return to_exchange_schema(T.StructType([T.StructField("c", type)])).field(0).type
 
 
 def file_schema(schema: T.StructType) -> pa.Schema:
@@ -221,7 +221,7 @@ def _file_field(field: T.StructField, path: str) -> pa.Field:
 
 
 def _nullable_field(name: str, type: pa.DataType, is_nullable: bool) -> pa.Field:
-    """Return a field. A VOID field is always nullable, because its type has only nulls."""
+    """Create a field. A VOID field is always nullable, because VOID contains only nulls."""
     return pa.field(name, type, is_nullable or pa.types.is_null(type))
 
 
@@ -249,7 +249,7 @@ def _file_type(type: T.DataType, path: str) -> pa.DataType:
         return pa.int32()
     if isinstance(type, T.TimeType):  # as in Spark, which does not read TIME in milliseconds
         return pa.time64("ns" if type.precision > _TIME_DIGITS["us"] else "us")
-    return exchange_type(type)
+    return to_exchange_type(type)
 
 
 def is_marked_struct(type: T.DataType) -> bool:
@@ -309,7 +309,7 @@ def _from_ddl(ddl_type: DdlType) -> T.DataType:
 
 
 def variant_target(type: T.DataType) -> pa.DataType:
-    """Return the Arrow type that VARIANT values are cast to for a Spark type, which may be nested.
+    """Return the Arrow type to which VARIANT values are cast for the Spark type ``type``.
 
     Raises ``ValueError`` for a TIME precision that Arrow does not support.
     """
@@ -326,7 +326,7 @@ def variant_target(type: T.DataType) -> pa.DataType:
         if type.precision not in units:
             raise ValueError(f"{type.simpleString()}: VARIANT values can be cast to TIME with 0, 3 or 6 digits only")
         return units[type.precision]
-    return exchange_type(type)
+    return to_exchange_type(type)
 
 
 _JSON_NAMES = {

@@ -47,7 +47,7 @@ def _recorded_type(field: T.StructField) -> str:
 
 
 def pad_literals(node: Expression, lengths: Mapping[str, int]) -> Expression:
-    """Rewrite comparisons of CHAR columns with text so that they also match stored values with padding.
+    """Rewrite comparisons of CHAR columns with text so that padded values in files also match.
 
     The leaves must have passed :func:`check_char_padding`.
     """
@@ -64,7 +64,7 @@ def pad_literals(node: Expression, lengths: Mapping[str, int]) -> Expression:
 
 
 def _char_comparison(leaf: Expression, lengths: Mapping[str, int]) -> tuple[int, list[str]] | None:
-    """Return the length of a CHAR column and the literals that it is compared with, if Spark pads them."""
+    """Return the length of the CHAR column and the literals in a leaf, if Spark pads these literals."""
     match leaf:
         case Comparison(operand=Column(path=(name,)), value=str(literal)) if name in lengths:
             return lengths[name], [literal]
@@ -91,7 +91,7 @@ def _compare_padded(node: Comparison, literal: str, length: int) -> Expression:
 
 
 def _equal_padded(node: Comparison | IsIn, literals: Sequence[str], length: int) -> Expression:
-    """Return a condition that a value equals one of ``literals`` after Spark pads the value and the literals.
+    """Return a condition that is true if a value, padded as in Spark, equals one of the padded ``literals``.
 
     Spark pads or truncates the value to the longest literal if that is longer than the column.
     """
@@ -128,12 +128,12 @@ def check_char_padding(leaves: Iterable[Expression], schema: T.StructType) -> No
 
 
 def has_exact_padding(leaf: Expression, schema: T.StructType) -> bool:
-    """Return whether a leaf has the same result as in Spark after :func:`pad_literals`."""
+    """Return whether a leaf that :func:`pad_literals` rewrites has the same result as in Spark."""
     return not _padding_problem(leaf, schema)
 
 
 def _padding_problem(leaf: Expression, schema: T.StructType) -> str:
-    """Return the reason that a leaf after :func:`pad_literals` has a different result in Spark; otherwise empty."""
+    """Return the reason why a leaf has another result in Spark than after :func:`pad_literals`; empty if equal."""
     if not depends_on_padding(leaf, schema):
         return ""
     comparison = _char_comparison(leaf, char_lengths(schema))

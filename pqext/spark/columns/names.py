@@ -69,7 +69,7 @@ class Names:
         return resolved
 
     def resolve_result(self, column: str | ComputedColumn, partition_columns: Container[str]) -> str | ComputedColumn:
-        """Resolve a column of the result. The column has the requested spelling of its name, as in Spark.
+        """Resolve a result column. The result has the requested spelling of the column name, as in Spark.
 
         Partition columns have the names used in the folders instead.
         """
@@ -100,7 +100,7 @@ def resolve_case(node: Node, df: DataFrame) -> Node:
 
 
 def _struct_types(schema: Any) -> dict[str, Any]:
-    """Map each name in a schema or struct to its type if the type is a struct, otherwise to None."""
+    """Map each field name of a schema or struct to the field's type if this is a struct, otherwise to None."""
     if isinstance(schema, T.StructType):
         return {field.name: field.dataType if isinstance(field.dataType, T.StructType) else None for field in schema}
     return {field.name: field.type if pa.types.is_struct(field.type) else None for field in schema}

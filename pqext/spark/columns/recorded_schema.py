@@ -121,7 +121,7 @@ def apply_recorded_type(field: T.StructField, record: RecordedField | None) -> T
         return field
     if record.unsupported:
         raise UnsupportedError(
-            f"the user-defined type {escape_text(record.unsupported[0])} is not known; exclude the column with "
+            f"the user-defined type {escape_text(record.unsupported[0])} is not supported; exclude the column with "
             "columns=, or read it with spark.read.parquet", feature="user-defined types", column=field.name,
         )
     metadata = {**(record.field.metadata or {}), **(field.metadata or {})}

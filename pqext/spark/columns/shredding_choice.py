@@ -84,7 +84,7 @@ def set_choices(df: DataFrame, choices: Mapping[FieldPath, Shredding]) -> DataFr
 
 
 def drop_choices(df: DataFrame, name: str) -> DataFrame:
-    """Remove the shredding of column ``name``, and override the shredding in the metadata of fields within it."""
+    """Remove the shredding of column ``name``, and override the shredding in the metadata of nested fields."""
     fields = [path for path, field in walk_fields(T.StructType([df.schema[name]])) if KEY in (field.metadata or {})]
     overrides = {
         path.relative_path: parse_shredding(Untyped()).options()

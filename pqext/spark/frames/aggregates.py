@@ -41,7 +41,7 @@ def query(
     where: Any = None,
     **options: Any,
 ) -> DataFrame:
-    """Compute counts, sums, minima and maxima of groups in the tasks that read them. Spark combines the results.
+    """Compute counts, sums, minima and maxima of groups in the tasks that read files. Spark combines the results.
 
     A task reads only the requested columns, with VARIANT values from their typed leaf if there is one, and returns one
     row per group.

@@ -1,4 +1,4 @@
-"""Change methods of the data frames that ``read`` returns: count from footers, show plans, and warn of full scans.
+"""Methods of the data frames that ``read`` returns: count from footers, show plans, and warn of full scans.
 
 They replace the methods of a single data frame. Data frames derived from it have Spark's own methods.
 """
@@ -20,15 +20,15 @@ _NARROWING = ("where", "filter", *_VIEWS)
 
 
 def replace_count(df: DataFrame, counter: Callable[[], Callable[[], int] | None]) -> None:
-    """Make ``df.count`` call the result of ``counter``. Spark counts if the result is None or ``df`` is cached.
+    """Make ``df.count`` call the function that ``counter`` returns. Spark counts if it is None or ``df`` is cached.
 
     ``counter`` is called once. Like ``df``, its result retains a plan and raises an error for changed files.
     """
-    made = cache(counter)
+    cached_counter = cache(counter)
 
     def count() -> int:
-        own = None if is_cached(df) else made()
-        return type(df).count(df) if own is None else own()
+        count_rows = None if is_cached(df) else cached_counter()
+        return type(df).count(df) if count_rows is None else count_rows()
 
     df.count = count  # type: ignore[method-assign]
 
@@ -44,7 +44,7 @@ def replace_explain(df: DataFrame, plan: Callable[[], ReadPlan]) -> None:
 
 
 def replace_filters(df: DataFrame) -> None:
-    """Make Spark's filters and views of ``df`` log, once per process, that they do not skip data."""
+    """Make Spark's filters and views of ``df`` log a hint, once per process, that Spark reads all data."""
     for name in _NARROWING:
         setattr(df, name, partial(_call_with_hint, getattr(df, name)))
 

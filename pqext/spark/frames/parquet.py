@@ -38,9 +38,9 @@ from pqext.spark.pushdown.spark_sql import (
     find_session,
     is_spark_sql,
     may_split,
-    names_column,
     needs_schema,
     read_in_two_steps,
+    refers_to_column,
     split_condition,
 )
 from pqext.spark.reading.aggregation import Aggregate, Aggregation
@@ -60,9 +60,9 @@ Box = Sequence[float]
 
 @dataclass(frozen=True)
 class _Read:
-    """Arguments of a read. ``again`` is a function that repeats the read with a different ``where``."""
+    """Arguments of a read. ``repeat`` is a function that repeats the read with a different ``where``."""
 
-    again: Callable[..., DataFrame]
+    repeat: Callable[..., DataFrame]
     where: Expression | None
     computed: frozenset[str]
     """Computed columns, which only Spark can filter."""
@@ -104,7 +104,7 @@ def read(
     ignore_table_format: bool = False,
     **file_options: Unpack[FileOptions],
 ) -> DataFrame:
-    """Read Parquet files into a data frame, with pqext or with Spark's own reader and a plan of pqext.
+    """Read Parquet files into a data frame, with pqext's reader or with Spark's own reader, as pqext plans.
 
     Row groups and files without matching rows are not read. Spark's own filters on the data frame are correct, but do
     not use statistics; use :func:`where` instead. Names of columns are case-insensitive unless
@@ -167,7 +167,7 @@ def read(
     paths = absolute_paths(path)
     columns = None if columns is None else set_timezone(parse_columns(columns), timezone)
     storage = storage_options or read_hadoop_options(spark, paths)
-    again = partial(
+    repeat = partial(
         read, spark, paths, bbox=bbox, shredded=shredded, bbox_column=bbox_column, metrics_path=metrics_path,
         partition_bytes=partition_bytes, partitioning=partitioning, trust_statistics=trust_statistics,
         memory_bytes=memory_bytes, storage_options=storage, schema=schema, include_file_paths=include_file_paths,
@@ -183,13 +183,13 @@ def read(
         file_options=encode_file_options(file_options, timezone),
     )
     names = partial(_stored_names, spark, paths, encode)
-    if needs_schema(where, session_setting(spark)) or names_column(where, include_row_numbers):
-        return read_in_two_steps(again, columns, where, _filter_rows, names)
+    if needs_schema(where, session_setting(spark)) or refers_to_column(where, include_row_numbers):
+        return read_in_two_steps(repeat, columns, where, _filter_rows, names)
     values, where = where, filter_in_timezone(where, timezone)
     expression = as_expression(where)
     options = add_settings(encode(columns, where), session_setting(spark))
     if is_spark_sql(values) and not _is_on_connect(spark) and not can_evaluate(partial(_query_of, options, paths)):
-        return read_in_two_steps(again, columns, values, _filter_rows, names)
+        return read_in_two_steps(repeat, columns, values, _filter_rows, names)
     ensure_registered(spark)
     choice = EngineChoice("python") if engine == "python" else choose_engine(_query_of(options, paths), engine, spark)
     if choice.reading is not None and choice.engine == "native":
@@ -202,7 +202,7 @@ def read(
     computed |= {name for name in [include_row_numbers] if name is not None}
     query = partial(_query_of, options, paths)
     is_found_here = not _is_on_connect(spark)
-    _reads[df] = _Read(partial(again, columns), expression, frozenset(computed), query, engine, is_found_here)
+    _reads[df] = _Read(partial(repeat, columns), expression, frozenset(computed), query, engine, is_found_here)
     if choice.engine != "native":
         replace_filters(df)
     if metrics_path is None and options.get("on_invalid") != "skip":  # the error may be caused by any column
@@ -255,7 +255,7 @@ def _log_time_hint() -> None:
 
 
 def _filter(df: DataFrame, condition: Column) -> DataFrame:
-    """Call ``DataFrame.filter`` without the hint."""
+    """Call ``DataFrame.filter`` without the hint of :func:`log_filter_hint`."""
     return type(df).filter(df, condition)
 
 
@@ -325,11 +325,11 @@ def _filter_by_expression(df: DataFrame, tree: Expression) -> DataFrame:
     both = all_of([tree] if known.where is None else [known.where, tree])
     if both.depth >= MAX_DEPTH or not known.computed.isdisjoint(visitors.columns(tree)):
         return _record_spark_filter(_filter(df, filter), df, str(tree))
-    return known.again(where=both)
+    return known.repeat(where=both)
 
 
 def _record_spark_filter(result: DataFrame, source: DataFrame, text: str) -> DataFrame:
-    """If ``source`` is an uncached read, record that ``result`` filters it in Spark by ``text``. Return ``result``."""
+    """Record that ``result`` is ``source``, filtered by ``text`` in Spark, if it is an uncached read."""
     known, earlier = _filtered_reads.get(source) or (_reads.get(source), "")
     if known is not None and not is_cached(source):
         text = f"({earlier}) AND ({text})" if earlier else text
@@ -340,7 +340,7 @@ def _record_spark_filter(result: DataFrame, source: DataFrame, text: str) -> Dat
 
 
 def read_on_driver(df: DataFrame, schema: T.StructType) -> Iterator[pa.RecordBatch] | None:
-    """Read the columns of ``schema`` of a result of :func:`read` on the driver, in Spark's exchange types.
+    """Read the columns ``schema`` of a data frame from :func:`read` on the driver, in Spark's exchange types.
 
     Returns None if Spark should read them: for other or cached data frames, on Spark Connect, with ``metrics_path``,
     and for more rows than :func:`read_few_rows` reads.

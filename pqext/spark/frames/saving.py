@@ -148,7 +148,7 @@ def write(
 
 
 def _inherit_shredding(target: Target, schema: StructType) -> dict[str, str]:
-    """Return the shredding of the newest file of ``target`` for VARIANT columns of ``schema`` without shredding."""
+    """Return the shredding in the newest file of ``target``, for VARIANT columns of ``schema`` without a choice."""
     chosen = column_choices(schema)
     paths = [path for path in variant_paths(schema) if path not in chosen]
     inherited: dict[str, str] = {}

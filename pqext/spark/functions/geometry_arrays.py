@@ -19,12 +19,12 @@ from pyspark.sql import types as T
 from pqext.geo.functions.table import FUNCTIONS, GeometryFunction
 from pqext.geo.joins.geometry_column import GeometryColumn
 from pqext.geo.types import GeospatialType
-from pqext.spark.base.types import crs_of_srid, exchange_type
+from pqext.spark.base.types import crs_of_srid, to_exchange_type
 from pqext.spark.functions.udf import CONVERT_EDGES, FLAT, GEOMETRIES, NUMBER, ArrowFunction
 
 GEOMETRY = T.GeometryType("ANY")
 """Type of computed geometries. Each row has the SRID of its argument."""
-_TYPE = exchange_type(GEOMETRY)
+_TYPE = to_exchange_type(GEOMETRY)
 _TYPES: dict[str, T.DataType] = {
     "double": T.DoubleType(), "int64": T.LongType(), "bool": T.BooleanType(), "string": T.StringType(),
     "geometry": GEOMETRY,
@@ -78,7 +78,7 @@ def from_shapes(shapes: Any, srid: pa.Array | int | None) -> pa.Array:
 
 
 def geometry_columns(arrays: Sequence[pa.Array]) -> list[Geometries]:
-    """Parse the geometry arguments of a function. BINARY has the edges and the CRS of GEOGRAPHY arguments.
+    """Parse the geometry arguments of a function. BINARY arguments adopt the edges and CRS of GEOGRAPHY arguments.
 
     Raises ``TypeError`` if one argument is GEOMETRY and another is GEOGRAPHY.
     """
@@ -92,15 +92,15 @@ def geometry_columns(arrays: Sequence[pa.Array]) -> list[Geometries]:
 
 
 def create_function(name: str) -> ArrowFunction:
-    """Create the Spark function for an entry of the table of geometry functions.
+    """Create the Spark function for the geometry function ``name``.
 
     Its required parameters are columns, and its optional parameters are constants.
     """
     function = FUNCTIONS[name]
     geometries = FLAT if function.is_planar else GEOMETRIES
     required = [parameter for parameter in function.parameters if not parameter.is_optional]
-    takes = tuple(geometries if parameter.type == "geometry" else NUMBER for parameter in required)
-    return ArrowFunction(name, takes, _TYPES[function.result], partial(_evaluate, function))
+    types = tuple(geometries if parameter.type == "geometry" else NUMBER for parameter in required)
+    return ArrowFunction(name, types, _TYPES[function.result], partial(_evaluate, function))
 
 
 def _evaluate(function: GeometryFunction, *arrays: pa.Array, **constants: Any) -> pa.Array:

@@ -106,7 +106,7 @@ def st_crosses(geometry: ColumnOrName, other: Any) -> Column:
 
 
 def st_overlaps(geometry: ColumnOrName, other: Any) -> Column:
-    """Return whether geometries of the same dimension share a part of this dimension, and each has other points.
+    """Return whether geometries of equal dimension overlap in this dimension, and neither covers the other.
 
     See :func:`st_intersects`.
 

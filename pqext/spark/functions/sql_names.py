@@ -1,4 +1,4 @@
-"""Register the functions for SQL in a session, as ``pq_st_area`` and so on."""
+"""Register the functions in a session for SQL, under names with a prefix, such as ``pq_st_area``."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def register_functions(spark: SparkSession) -> list[str]:
 
 
 def _iter_functions() -> Iterator[tuple[str, T.DataType, Callable[..., Any], Any]]:
-    """Yield the SQL name, the Spark type, the implementation and its annotated return type of each function."""
+    """Yield each function's SQL name, Spark type, implementation and annotated return type."""
     functions = [function for module in _MODULES for function in _functions(module)]
     table: dict[str, tuple[T.DataType, Callable[..., Any], Any]] = {
         function.name: (function.type, _DoubleArguments(function), pa.Array)
@@ -80,7 +80,7 @@ def _aliases(module: Any) -> Iterator[tuple[str, str]]:
 
 
 def _check_count(evaluate: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``evaluate`` with a check of the number of its arguments, which raises ``TypeError``."""
+    """Wrap ``evaluate`` to raise ``TypeError`` for a wrong number of arguments."""
     least, most = evaluate.counts if isinstance(evaluate, _DoubleArguments) else _argument_counts(evaluate)
 
     def call(*arrays: pa.Array) -> Any:

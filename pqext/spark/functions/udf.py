@@ -111,7 +111,7 @@ def _require(function: str, condition: Column, message: Column, column: Column) 
 
 
 def _check_edges(function: str, first: ColumnOrName, second: ColumnOrName, column: Column) -> Column:
-    """Return ``column``, the column of ``second``, with a check that both arguments have the same type of edges."""
+    """Add a check to ``column``, the column of ``second``, that both arguments have the same type of edges."""
     types = [F.typeof(as_column(argument)) for argument in (first, second)]
     names = [display_name(argument).replace("`", "'") for argument in (first, second)]
     is_mixed = F.concat_ws(" ", *types).rlike(r"^geometry\S* geography|^geography\S* geometry")
@@ -133,7 +133,7 @@ def name_column(column: Column, function: str, arguments: Iterable[str], type: s
 
 
 def display_name(argument: ColumnOrName) -> str:
-    """Return a column's name or the beginning of its expression, for messages."""
+    """Return the name or the shortened expression of a column, for messages."""
     text = argument if isinstance(argument, str) else str(argument)[8:-2].rpartition(" AS ")[2].strip("`")
     return text if len(text) <= 60 else f"{text[:57]}..."
 

@@ -16,7 +16,7 @@ from pqext.core.base.suggestions import excerpt
 from pqext.core.base.text import escape_text
 from pqext.spark.base.arrays import conform, variant_from_spark, variant_to_spark
 from pqext.spark.base.settings import active_timezone, task_timezone
-from pqext.spark.base.types import exchange_type, parse_type, variant_target
+from pqext.spark.base.types import parse_type, to_exchange_type, variant_target
 from pqext.spark.functions.udf import (
     ANYTHING,
     VARIANTS,
@@ -106,7 +106,7 @@ def get_in_timezone(
 
     def get(values: pa.Array) -> pa.Array:
         try:
-            return _get(values, text, target, exchange_type(spark_type), zone, strict)
+            return _get(values, text, target, to_exchange_type(spark_type), zone, strict)
         except VariantError as error:
             raise _cast_error(error, values, text, spark_type) from None
 
@@ -131,7 +131,7 @@ def _entries(column: ColumnOrName, path: str, type: str | T.DataType) -> Column:
         offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]), pa.int32())
         members = [table.column(name).combine_chunks() for name in fields]
         structs = pa.StructArray.from_arrays(members, names=list(fields))
-        return conform(pa.ListArray.from_arrays(offsets, structs), exchange_type(entries))
+        return conform(pa.ListArray.from_arrays(offsets, structs), to_exchange_type(entries))
 
     return arrow_udf(explode, entries, f"variant_explode[{text}]")(check_argument("variant_explode", VARIANTS, column))
 
@@ -147,7 +147,7 @@ def get_from_group(
     """Apply :func:`try_variant_get` to a group of a shredded struct, so that Spark reads only the group's columns."""
     members = {"metadata": metadata, "value": value, "typed_value": typed_value}
     names = tuple(name for name, column in members.items() if column is not None)
-    exchange = exchange_type(type)
+    exchange = to_exchange_type(type)
     target = target_type(variant_target(type))
     zone = timezone or _timezone_for(target)
 
@@ -269,7 +269,7 @@ def variant_strip_nulls(variant: ColumnOrName, include_arrays: bool = True) -> C
 
 
 class _Value:
-    """Constant value, which plans display by its ``repr``."""
+    """Constant value that plans display as its ``repr``."""
 
     def __init__(self, value: Any) -> None:
         self.value = value

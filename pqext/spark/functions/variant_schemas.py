@@ -103,7 +103,7 @@ def _iter_schemas(variants: pa.Array) -> Iterator[Schema | None]:
 
 
 def _read_schema(events: Iterator[tuple[Any, Any]]) -> Schema:
-    """Return the schema of the value at the next event."""
+    """Read the events of one value, and return its schema."""
     type, data = next(events)
     if type == "[":
         element = _merge_all([_read_schema(events) for _ in range(data)])

@@ -29,10 +29,10 @@ class ConcurrentIngestError(Exception):
 
 @dataclass(frozen=True)
 class EarlierJobs:
-    """Records of earlier jobs in a target, by name, at the time when a job listed its input."""
+    """Records of earlier jobs in a target, by name, as of the time when the current job listed its input."""
 
     target: Target
-    notes: Mapping[str, IngestRecord]
+    records: Mapping[str, IngestRecord]
     used: set[str] = field(default_factory=set)
     """Names of the records that contain an input file."""
 
@@ -52,7 +52,7 @@ class EarlierJobs:
         ingested: list[Part] = []
         changed: list[tuple[Part, JobInput]] = []
         for part in parts:
-            entries = {name: entry for name, note in self.notes.items() if (entry := note.get(part.name))}
+            entries = {name: entry for name, record in self.records.items() if (entry := record.get(part.name))}
             entries = {name: entry for name, entry in entries.items() if _is_unchanged(part, entry)}
             self.used.update(entries)
             (ingested if entries else new).append(part)
@@ -75,10 +75,10 @@ class EarlierJobs:
         The result is out of date if a later record contains one of the new files, or if an overwrite removed the record
         of an ingested file. Call this method while the target is locked for the commit.
         """
-        current = self.target.ingest_records(self.notes.keys() - self.used)
-        later = [note for name, note in current.items() if name not in self.used]
+        current = self.target.ingest_records(self.records.keys() - self.used)
+        later = [record for name, record in current.items() if name not in self.used]
         if not self.used <= current.keys() or any(
-            (entry := note.get(part.name)) and _is_unchanged(part, entry) for part in parts for note in later
+            (entry := record.get(part.name)) and _is_unchanged(part, entry) for part in parts for record in later
         ):
             raise ConcurrentIngestError
 

@@ -64,7 +64,7 @@ class IngestedFile:
 
 @dataclass(frozen=True)
 class IngestResult:
-    """Result of :func:`ingest_json`."""
+    """Result of :func:`ingest_json`: the input files, the written files and the shredding schema."""
 
     path: str
     files: tuple[IngestedFile, ...]
@@ -308,7 +308,7 @@ def ingest_json(
 
 
 def _resolve_schema(config: IngestConfig, parts: Sequence[Part]) -> IngestConfig:
-    """Return the configuration with its shredding schema, which is inferred from the files if necessary."""
+    """Return a configuration with a fixed shredding schema, which is inferred from the files if requested."""
     parser = config.parser()
     if parser.undecided is None:
         return config
@@ -318,7 +318,7 @@ def _resolve_schema(config: IngestConfig, parts: Sequence[Part]) -> IngestConfig
 
 @dataclass(frozen=True)
 class Job:
-    """Ingest job: runs the tasks and commits their files."""
+    """Ingest job that runs tasks and commits the files that they write."""
 
     spark: SparkSession
     target: Target

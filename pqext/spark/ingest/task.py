@@ -54,7 +54,7 @@ _ADVICE = 'on_error="null" or "skip" continues without it'
 
 @dataclass(frozen=True)
 class IngestConfig:
-    """Parsed arguments of an ingest job except its paths: how tasks convert documents to rows."""
+    """Parsed arguments of an ingest job, except its paths, for the conversion of documents to rows."""
 
     column: str
     shredding: Any
@@ -160,7 +160,7 @@ def parse_partitions(partition_by: Mapping[str, Any] | Sequence[str] | None) -> 
     Raises ``ValueError`` or ``TypeError`` for an invalid argument.
     """
     if isinstance(partition_by, str):
-        raise TypeError(f"partition_by must be a list of paths, or map names to paths, not {partition_by!r}")
+        raise TypeError(f"partition_by must be a list of paths or a mapping of names to paths, not {partition_by!r}")
     if isinstance(partition_by, Mapping):
         columns: Mapping[str, Any] = partition_by
     else:
@@ -357,7 +357,7 @@ def _bad_line_record(file: str, offset: int | None, message: str, raw: bytes) ->
 
 
 def bad_line_records(file: str, rows: list[tuple[int | None, bytes]], reasons: Mapping[int, str]) -> bytes:
-    """Format the bad-lines file: one line for each of the ``rows`` that has a reason in ``reasons``."""
+    """Format lines of the bad-lines file: one line for each row of ``rows`` with a reason in ``reasons``."""
     records = []
     for row in sorted(reasons):
         offset, raw = rows[row]

@@ -16,7 +16,7 @@ from pyspark.sql import types as T
 
 from pqext.core.base.lru import LRU
 from pqext.geo.joins.matching import Condition, Matcher, Nearest, Rows
-from pqext.spark.base.types import exchange_schema
+from pqext.spark.base.types import to_exchange_schema
 from pqext.spark.joins.sides import Side, build_batch, number_columns
 
 How = Literal["inner", "left", "semi", "anti"]
@@ -38,7 +38,7 @@ class BroadcastRows:
 
     @classmethod
     def collect(cls, df: DataFrame) -> BroadcastRows:
-        """Collect the rows by running a job."""
+        """Run a job that collects the rows of ``df``."""
         result, _ = cls.collect_bounded(df, math.inf)
         assert result is not None
         return result
@@ -47,7 +47,7 @@ class BroadcastRows:
     def collect_bounded(
         cls, df: DataFrame, max_bytes: float, batches: Iterator[pa.RecordBatch] | None = None
     ) -> tuple[BroadcastRows | None, int]:
-        """Collect the rows unless they exceed ``max_bytes`` in Arrow. Returns the rows or None, and their size.
+        """Collect the rows unless they exceed ``max_bytes`` in Arrow. Return the rows, or None, and the size.
 
         Runs a job unless ``batches`` contains the rows, and a second job if a task did not send its rows because its
         share of the bytes was too large.
@@ -63,7 +63,7 @@ class BroadcastRows:
             return None, size
         if any(row["part"] is None for row in rows):
             return cls.collect(df), size
-        return cls(uuid.uuid4().hex, tuple(bytes(row["part"]) for row in rows), exchange_schema(df.schema)), size
+        return cls(uuid.uuid4().hex, tuple(bytes(row["part"]) for row in rows), to_exchange_schema(df.schema)), size
 
     def table(self) -> pa.Table:
         """Return the rows as a table with one chunk per column."""
@@ -82,7 +82,7 @@ class BroadcastRows:
 
 @dataclass(frozen=True)
 class _PartTask:
-    """Task function that returns its rows as bytes and their Arrow size, or only a size that exceeds its share.
+    """Task function that returns its rows as bytes with their Arrow size, or only the size of rows beyond its share.
 
     If rows of at most ``max_bytes`` in total are spread evenly over the tasks, all of them are returned. The total size
     that the tasks return has a bound that hardly grows with their number.
@@ -128,9 +128,9 @@ class SpatialTask:
         for batch in combine_batches(batches):
             left_rows, right_rows = matcher.pairs(self.left.geometries(batch))
             if self.how in ("semi", "anti"):
-                held = np.zeros(batch.num_rows, np.bool_)
-                held[left_rows] = True
-                retained = batch.filter(pa.array(held if self.how == "semi" else ~held))
+                is_matched = np.zeros(batch.num_rows, np.bool_)
+                is_matched[left_rows] = True
+                retained = batch.filter(pa.array(is_matched if self.how == "semi" else ~is_matched))
                 yield build_batch(self.schema, [retained.column(self.names.index(name)) for name in self.schema.names])
                 continue
             matched: tuple[Rows, pa.Array] = (left_rows, pa.array(right_rows, pa.int64()))
@@ -156,19 +156,19 @@ class NearestTask:
             lambda table: Nearest(self.right.geometries(table), self.k, self.max_distance)
         )
         for batch in combine_batches(batches):
-            left_rows, right_rows, away = nearest.pairs(self.left.geometries(batch))
+            left_rows, right_rows, distances = nearest.pairs(self.left.geometries(batch))
             matched = pa.array(right_rows, pa.int64())
-            yield from pair_rows(self.schema, self.names, batch, table, left_rows, matched, away)
+            yield from pair_rows(self.schema, self.names, batch, table, left_rows, matched, distances)
 
 
 def _add_unmatched_rows(rows: int, left_rows: Rows, right_rows: Rows) -> tuple[Rows, pa.Array]:
-    """Return the pairs and the unmatched rows of the left side, paired with null, in the order of left rows."""
-    alone = np.setdiff1d(np.arange(rows), left_rows)
-    both = np.concatenate([left_rows, alone])
-    order = np.argsort(both, kind="stable")
-    theirs = np.concatenate([right_rows, np.zeros(len(alone), np.int64)])
-    missing = np.concatenate([np.zeros(len(left_rows), np.bool_), np.ones(len(alone), np.bool_)])
-    return both[order], pa.array(theirs[order], pa.int64(), mask=missing[order])
+    """Pair unmatched rows of the left side with null. Return all pairs in the order of left rows."""
+    unmatched = np.setdiff1d(np.arange(rows), left_rows)
+    all_left = np.concatenate([left_rows, unmatched])
+    order = np.argsort(all_left, kind="stable")
+    all_right = np.concatenate([right_rows, np.zeros(len(unmatched), np.int64)])
+    missing = np.concatenate([np.zeros(len(left_rows), np.bool_), np.ones(len(unmatched), np.bool_)])
+    return all_left[order], pa.array(all_right[order], pa.int64(), mask=missing[order])
 
 
 def pair_rows(
@@ -178,28 +178,28 @@ def pair_rows(
     """Yield batches of paired rows. ``names`` lists the columns of both sides, and ``schema`` the selected columns."""
     for start in range(0, len(left_rows), _RESULT_ROWS):
         part = slice(start, start + _RESULT_ROWS)
-        mine, theirs = pa.array(left_rows[part], pa.int64()), right_rows[part]
-        sources = [(column, mine) for column in left.columns] + [(column, theirs) for column in right.columns]
+        left_part, right_part = pa.array(left_rows[part], pa.int64()), right_rows[part]
+        sources = [(column, left_part) for column in left.columns] + [(column, right_part) for column in right.columns]
         sources += [(pa.array(values[part]), None) for values in extra_columns]
         result = dict(zip(names, sources, strict=True))
         yield build_batch(schema, [_take_rows(*result[name]) for name in schema.names])
 
 
 def _take_rows(column: Any, numbers: pa.Array | None) -> pa.Array:
-    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    return whole if numbers is None else whole.take(numbers)
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    return array if numbers is None else array.take(numbers)
 
 
 def combine_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield larger batches that combine the rows of small batches."""
-    waiting: list[pa.RecordBatch] = []
+    pending: list[pa.RecordBatch] = []
     for batch in batches:
-        waiting.append(batch)
-        if sum(item.num_rows for item in waiting) >= BATCH_ROWS:
-            yield _concatenate(waiting)
-            waiting = []
-    if waiting:
-        yield _concatenate(waiting)
+        pending.append(batch)
+        if sum(item.num_rows for item in pending) >= BATCH_ROWS:
+            yield _concatenate(pending)
+            pending = []
+    if pending:
+        yield _concatenate(pending)
 
 
 def _concatenate(batches: list[pa.RecordBatch]) -> pa.RecordBatch:

@@ -13,7 +13,7 @@ from pqext.core.base.suggestions import did_you_mean
 from pqext.geo import crs as geo_crs
 from pqext.geo.types import GeospatialType
 from pqext.spark.base.arrays import conform
-from pqext.spark.base.types import exchange_schema
+from pqext.spark.base.types import to_exchange_schema
 from pqext.spark.functions.geometry_arrays import Geometries
 from pqext.spark.functions.udf import CONVERT_EDGES
 from pqext.spark.pushdown.conditions import spatial_type
@@ -131,6 +131,6 @@ def join_schemas(left: T.StructType, right: T.StructType, suffix: str, *extra_co
 
 def build_batch(schema: T.StructType, columns: list[pa.Array]) -> pa.RecordBatch:
     """Build a batch in the layout that Spark expects for ``schema``."""
-    exchange = exchange_schema(schema)
+    exchange = to_exchange_schema(schema)
     arrays = [conform(column, field.type, field.name) for column, field in zip(columns, exchange, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=exchange)

@@ -22,7 +22,7 @@ from pyspark.sql import types as T
 from pqext.core.base.suggestions import did_you_mean
 from pqext.geo.joins.matching import Condition, Matcher, Sides, sides_of
 from pqext.geo.predicates.boxes import Operation
-from pqext.spark.base.types import exchange_schema
+from pqext.spark.base.types import to_exchange_schema
 from pqext.spark.columns.names import quote
 from pqext.spark.frames.parquet import read_on_driver
 from pqext.spark.functions.udf import arrow_udf
@@ -226,7 +226,7 @@ _PIECE = 1 << 14
 
 @dataclass(frozen=True)
 class Survey:
-    """Number of rows of a side, and the centres of the boxes in a sample."""
+    """Number of rows of a side, and the centres of a sample of its bounding boxes."""
 
     rows: int
     centres: NDArray[np.float64]
@@ -247,7 +247,7 @@ class Survey:
 
 @dataclass(frozen=True)
 class _SurveyTask:
-    """Task function that counts the rows of a side and samples the centres of their boxes."""
+    """Task function that counts the rows of a side and samples the centres of bounding boxes."""
 
     side: Side
 
@@ -271,31 +271,31 @@ class _SurveyTask:
 
 def divide_plane(centres: NDArray[np.float64], count: int) -> Sides:
     """Divide the plane into at most ``count`` rectangles that contain similar numbers of centres."""
-    done: list[list[float]] = []
-    waiting = [(centres, [-np.inf, -np.inf, np.inf, np.inf], count)]
-    while waiting:
-        inside, box, cells = waiting.pop()
+    boxes: list[list[float]] = []
+    pending = [(centres, [-np.inf, -np.inf, np.inf, np.inf], count)]
+    while pending:
+        inside, box, cells = pending.pop()
         spread = np.ptp(inside, axis=0) if len(inside) > 1 else np.zeros(2)
         axis = int(spread[1] > spread[0])
         at = float(np.median(inside[:, axis])) if cells > 1 and spread[axis] > 0 else np.nan
         below = inside[:, axis] < at
         if np.isnan(at) or not below.any():
-            done.append(box)
+            boxes.append(box)
             continue
         lower, upper = list(box), list(box)
         lower[2 + axis] = upper[axis] = at
-        waiting += [(inside[below], lower, cells // 2), (inside[~below], upper, cells - cells // 2)]
-    return np.array(done)
+        pending += [(inside[below], lower, cells // 2), (inside[~below], upper, cells - cells // 2)]
+    return np.array(boxes)
 
 
 def assign_cells(sides: Sides, cells: Sides) -> pa.Array:
-    """Return the numbers of the cells that each box touches, as lists; empty for null boxes."""
+    """Return, for each box, the list of the numbers of the cells that the box touches; empty for null boxes."""
     counts, numbers = [np.zeros(1, np.int64)], []
     for start in range(0, len(sides), _PIECE):
         xmin, ymin, xmax, ymax = (side[:, None] for side in sides[start : start + _PIECE].T)
-        meets = (xmin < cells[:, 2]) & (xmax >= cells[:, 0]) & (ymin < cells[:, 3]) & (ymax >= cells[:, 1])
-        counts.append(meets.sum(axis=1))
-        numbers.append(np.nonzero(meets)[1])
+        touches = (xmin < cells[:, 2]) & (xmax >= cells[:, 0]) & (ymin < cells[:, 3]) & (ymax >= cells[:, 1])
+        counts.append(touches.sum(axis=1))
+        numbers.append(np.nonzero(touches)[1])
     offsets = np.cumsum(np.concatenate(counts))
     values = np.concatenate(numbers) if numbers else np.zeros(0, np.int64)
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(values, pa.int32()))
@@ -347,7 +347,7 @@ class _CellTask:
 
     def __call__(self, key: Any, left: pa.Table, right: pa.Table) -> pa.Table:
         number = key[0].as_py()
-        empty = exchange_schema(self.schema).empty_table()
+        empty = to_exchange_schema(self.schema).empty_table()
         if number is None or not left.num_rows or not right.num_rows:
             return empty
         left, right = left.drop_columns([CELL]).combine_chunks(), right.drop_columns([CELL]).combine_chunks()
@@ -356,7 +356,7 @@ class _CellTask:
         left_rows, right_rows = matcher.pairs(geometries)
         corner = np.maximum(sides_of(geometries)[left_rows, :2], matcher.sides[right_rows, :2])
         xmin, ymin, xmax, ymax = self.cells[number]
-        here = (corner[:, 0] >= xmin) & (corner[:, 0] < xmax) & (corner[:, 1] >= ymin) & (corner[:, 1] < ymax)
-        pairs = left_rows[here], pa.array(right_rows[here], pa.int64())
+        inside = (corner[:, 0] >= xmin) & (corner[:, 0] < xmax) & (corner[:, 1] >= ymin) & (corner[:, 1] < ymax)
+        pairs = left_rows[inside], pa.array(right_rows[inside], pa.int64())
         batches = list(pair_rows(self.schema, self.names, left, right, *pairs))
         return pa.Table.from_batches(batches) if batches else empty

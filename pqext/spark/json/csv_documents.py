@@ -121,7 +121,7 @@ class CsvRows:
         return memoryview(b"" if data is None else data)
 
     def parse(self, parser: JsonParser) -> tuple[str | None, list[pa.StructArray], list[RawFault], int]:
-        """Parse the documents. Returns the path, the documents, the errors by row of the file, and 0 for the lines."""
+        """Parse the documents. Return path, documents, errors by row number, and 0, because lines are not counted."""
         try:
             arrays, errors = parser.parse_documents(self.documents)
         except ParquetError as error:

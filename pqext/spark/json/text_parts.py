@@ -85,7 +85,7 @@ def create_parts(files: Iterable[tuple[str, Any]]) -> list[Part]:
 
 
 def read_stamp(location: str | Location) -> tuple[str, int]:
-    """Return an identifier for the version of a file, and its size."""
+    """Return the version identifier and the size of a file."""
     if isinstance(location, str):
         stat = os.stat(location)
         return f"{stat.st_size} {stat.st_mtime_ns}", stat.st_size

@@ -125,7 +125,7 @@ def _modification_time(file: str, location: Any) -> float:
     if not isinstance(location, Location):
         return os.stat(location).st_mtime_ns // 1_000_000 / 1000
     if location.listed is None or location.listed.modified_ms is None:
-        raise ValueError(f"the store does not report a modification time for {location.path}; read its folder")
+        raise ValueError(f"the store does not report a modification time for {location.path}; pass its folder")
     return location.listed.modified_ms / 1000
 
 
@@ -141,7 +141,7 @@ def parse_instant(text: str, timezone: str | None) -> datetime:
     if time.tzinfo is not None:
         return time.astimezone(UTC)
     if timezone is None:
-        raise ValueError(f"{text} has no offset: add one, as in {text}Z, or pass option timezone")
+        raise ValueError(f"{text} has no UTC offset: append an offset, as in {text}Z, or pass option timezone")
     find_timezone(timezone)  # raises for a time zone that does not exist
     local = pa.scalar(time, pa.timestamp("us"))
     result: datetime = pc.assume_timezone(local, timezone, ambiguous="earliest", nonexistent="earliest").as_py()

@@ -172,7 +172,7 @@ def _parse_on_invalid(text: str) -> str:
 
 
 def _parse_engine(text: str) -> None:
-    """Check the engine. The data source is the engine ``python``, which ``auto`` also selects."""
+    """Check that the engine is ``python``, which is the data source, or ``auto``."""
     if text.lower() not in ("python", "auto"):
         raise ValueError(
             f"the data source supports only engine 'python', not {text!r}; to use another engine, call "

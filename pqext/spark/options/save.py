@@ -132,7 +132,7 @@ def parse_save_options(
 
 
 def stated_partition_overwrite(options: Mapping[str, str]) -> str | None:
-    """Return the partition overwrite mode in the options of a save; None without an option for it."""
+    """Return the partition overwrite mode in the options of a save; None if the option is not set."""
     mode = _split_options(options)[0].get("partition_overwrite")
     return None if mode is None else mode.lower()
 

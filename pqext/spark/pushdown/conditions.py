@@ -41,10 +41,10 @@ from pqext.spark.base.types import (
     EXTENSION_METADATA,
     EXTENSION_NAME,
     crs_of_srid,
-    exchange_type,
     is_marked_struct,
     parse_type,
     spark_type,
+    to_exchange_type,
 )
 from pqext.spark.columns.char_columns import has_exact_padding
 from pqext.spark.columns.names import quote
@@ -274,7 +274,7 @@ class _Translator(Visitor[Condition]):
             is_variant = isinstance(type, T.VariantType) or is_marked_struct(type)
             columns.append(column)
             spatial = spatial_type(self.schema, (name,))
-            plain = pa.field(name, exchange_type(type) if spatial is None else pa.binary())
+            plain = pa.field(name, to_exchange_type(type) if spatial is None else pa.binary())
             fields.append(variant_field(name) if is_variant else plain if spatial is None else geo.mark(plain, spatial))
         text = to_json(node)
 
@@ -311,7 +311,7 @@ def field_type(operand: VariantField) -> T.DataType | None:
     """Return the Spark type of a VARIANT field, or None if Spark does not support the type."""
     target = target_type(operand.type)
     type = spark_type(target, is_marked=True)
-    return type if pa.types.is_nested(target) or exchange_type(type) == _spark_arrow_type(target) else None
+    return type if pa.types.is_nested(target) or to_exchange_type(type) == _spark_arrow_type(target) else None
 
 
 def _evaluate(text: str, values: pa.Array) -> pa.Array:
@@ -364,13 +364,13 @@ def spatial_type(schema: T.StructType, path: tuple[str, ...]) -> geo.GeospatialT
 
 
 def is_equivalent_in_read(expression: Expression, schema: T.StructType) -> bool:
-    """Return whether a read of the files and Spark, on columns of ``schema``, evaluate ``expression`` identically."""
+    """Return whether pqext, in a read of files with ``schema``, evaluates ``expression`` as Spark does."""
     is_char_exact = all(has_exact_padding(leaf, schema) for leaf in visitors.leaves(expression))
     return is_char_exact and fold(expression, _EquivalenceInRead(schema))
 
 
 class _EquivalenceInRead(Visitor[bool]):
-    """Visitor that checks whether a read and Spark evaluate the nodes of an expression identically."""
+    """Visitor that checks whether pqext, in a read of files, evaluates an expression as Spark does."""
 
     def __init__(self, schema: T.StructType) -> None:
         self.schema = schema
@@ -416,7 +416,7 @@ class _EquivalenceInRead(Visitor[bool]):
         return type != T.DecimalType(20, 0) or not any(isinstance(value, float) for value in values)
 
     def _type(self, path: tuple[str, ...]) -> T.DataType | None:
-        """Return the type of a column of the files; None within a shredded struct, which is a VARIANT in the files."""
+        """Return the type of a column in the files; None for fields of a shredded struct, which files do not have."""
         type: T.DataType = self.schema
         for name in path:
             if not isinstance(type, T.StructType) or is_marked_struct(type) or name not in type.names:

@@ -28,7 +28,7 @@ from pyspark.sql import types as T
 from pqext.core.format.predicate import Operator
 from pqext.dataset.evaluation.comparison import fit_literal
 from pqext.dataset.expressions.literals import to_value, value_type_of_arrow
-from pqext.spark.base.types import exchange_type
+from pqext.spark.base.types import to_exchange_type
 
 OPERATORS: dict[Operator, Callable[[Any, Any], Any]] = {
     "==": operator.eq,
@@ -59,13 +59,13 @@ _EPOCH = datetime(1970, 1, 1)
 
 
 def fit_comparison(type: T.DataType, operator: Operator, literal: Any, column: str) -> tuple[Operator, Any] | bool:
-    """Convert a comparison to an equivalent comparison with a literal of ``type``, or to its result if it is constant.
+    """Convert the literal of a comparison to ``type``, and adapt the operator; return a constant result as a bool.
 
     Raises ``TypeError`` with ``column`` if type and literal cannot be compared.
     """
     if isinstance(type, T.StringType):
         type = T.StringType()
-    arrow_type = exchange_type(type)
+    arrow_type = to_exchange_type(type)
     kind = value_type_of_arrow(arrow_type)
     if kind is None:
         raise TypeError(f"column {column} of type {type.simpleString()} can be compared with null only")

@@ -319,7 +319,7 @@ def _parse(text: str) -> Expression | ValueError:
 
 
 def _is_plain_of_any_type(leaf: Expression) -> bool:
-    """Return whether pqext evaluates a leaf as Spark does, or raises an error, for all column types."""
+    """Return whether, for every column type, pqext evaluates a leaf as Spark does or raises an error."""
     if not all(isinstance(operand, E.Column | VariantField) for operand in visitors.leaf_operands(leaf)):
         return False
     match leaf:
@@ -338,14 +338,14 @@ def _compares_text(leaf: Expression) -> bool:
 
 
 def _has_unique_type(value: Any) -> bool:
-    """Return whether Spark compares a literal with columns of all types as pqext does, or pqext raises an error."""
+    """Return whether, for every column type, pqext compares a literal as Spark does or raises an error."""
     if isinstance(value, str):
         return _OTHER_TYPE.fullmatch(value) is None
     return isinstance(value, bool | bytes) or (isinstance(value, int) and abs(value) <= 1 << 24)
 
 
 def _is_unknown(error: AnalysisException) -> bool:
-    """Return whether Spark cannot parse a text, or whether the text refers to an unknown column or function."""
+    """Return whether an error means that Spark cannot parse a text, or that a column or function does not exist."""
     condition = str(error.getCondition())
     return condition.startswith(_UNKNOWN) or (isinstance(error, ParseException) and condition not in _LITERAL_ERRORS)
 
@@ -355,7 +355,7 @@ def _analyse(df: DataFrame, condition: Column) -> None:
     type(df).filter(df, condition).schema  # noqa: B018  Spark Connect analyses it only here
 
 
-def names_column(where: Any, column: str | None) -> bool:
+def refers_to_column(where: Any, column: str | None) -> bool:
     """Return whether a filter refers to ``column``, ignoring case."""
     expression = None if column is None else as_expression(where)
     if column is None or expression is None:
@@ -364,7 +364,7 @@ def names_column(where: Any, column: str | None) -> bool:
 
 
 def can_evaluate(make_query: Callable[[], Any]) -> bool:
-    """Return whether tasks can evaluate the condition of a ``Query`` on its first file.
+    """Return whether pqext can evaluate the condition of a query on the first file of the query.
 
     Errors of the file are ignored.
     """
@@ -390,7 +390,7 @@ def find_session(where: Any) -> SparkSession | None:
 
 
 def may_split(where: Any, setting: Setting, make_query: Callable[[], Any]) -> bool:
-    """Return whether Spark may have to evaluate a part of the filter of a ``Query``."""
+    """Return whether Spark may have to evaluate a part of the query's filter ``where``."""
     return is_spark_sql(where) and (needs_schema(where, setting) or not can_evaluate(make_query))
 
 
@@ -401,9 +401,9 @@ def read_in_two_steps(
     where: Callable[[DataFrame, str | Column], DataFrame],
     stored_columns: Callable[[], Sequence[str]],
 ) -> DataFrame:
-    """Read ``columns`` of the rows that match ``condition``.
+    """Read ``columns`` and the columns of ``condition``, filter the rows, and return ``columns``.
 
-    ``read`` reads these columns and the columns of the condition, and ``where`` filters the result.
+    ``read`` reads the columns, and ``where`` filters the result.
     """
     needed = add_condition_columns(columns, condition, stored_columns)
     filtered = where(read(needed), condition)

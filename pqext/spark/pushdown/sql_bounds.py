@@ -60,7 +60,7 @@ identically.
 def value_bound(
     tree: Expression, is_plain: Callable[[Expression], bool], get_type: Callable[[Any], T.DataType | None]
 ) -> Expression | None:
-    """Return a bound of a clause that pqext can evaluate. It selects rows that match or may raise an error in Spark.
+    """Return a condition that pqext can evaluate, and that selects all rows that match a clause or fail in Spark.
 
     ``is_plain`` returns whether Spark evaluates a leaf identically. Returns None without a bound.
     """
@@ -107,7 +107,7 @@ def _values(leaf: Expression) -> tuple[Any, ...]:
 
 
 def function_bound(text: str, get_type: TypeOf, timezone: str, slack: timedelta) -> Expression | None:
-    """Return a bound of a comparison that calls a function or compares a timestamp; None without a bound.
+    """Return a bound of a comparison that calls a function or compares a timestamp; None if no bound is known.
 
     ``slack`` is the maximum difference between local times of the text and those in ``timezone``.
     """
@@ -119,7 +119,7 @@ def function_bound(text: str, get_type: TypeOf, timezone: str, slack: timedelta)
 
 
 class _Bounds:
-    """Derives bounds of the nodes of a parsed clause."""
+    """Derivation of bounds from the nodes of a parsed clause."""
 
     def __init__(self, get_type: TypeOf, timezone: str, slack: timedelta) -> None:
         self.type_of, self.timezone, self.slack = get_type, timezone, slack

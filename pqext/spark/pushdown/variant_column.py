@@ -71,7 +71,7 @@ def find_leaf(struct: T.StructType, path: Path) -> ShreddedGroup:
 
 @dataclass(frozen=True)
 class Condition:
-    """Condition as the boolean column ``exact``, with one guard for the condition and one for its negation.
+    """Boolean column ``exact``, with a guard for the condition and a guard for its negation.
 
     A guard is a necessary condition that Spark can push down.
     """

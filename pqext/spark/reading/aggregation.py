@@ -28,7 +28,7 @@ from pqext.dataset.planning.plan import RowGroupPlan, Task
 from pqext.dataset.planning.projection import ComputedColumn
 from pqext.dataset.scan_planner import ScanPlanner
 from pqext.spark.base.arrays import conform
-from pqext.spark.base.types import exchange_schema
+from pqext.spark.base.types import to_exchange_schema
 
 FUNCTIONS = ("count", "sum", "min", "max", "avg")
 _ADDED = (T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.FloatType, T.DoubleType, T.DecimalType)
@@ -54,7 +54,7 @@ class Aggregate:
 
 @dataclass(frozen=True)
 class Aggregation:
-    """Groups by the first ``by`` input columns, and the aggregates of each group."""
+    """Grouping by the first ``by`` input columns, and the aggregates of each group."""
 
     by: int
     aggregates: tuple[Aggregate, ...]
@@ -110,11 +110,11 @@ class Aggregation:
                     columns[part] = array
                     requested.append((part, _ARROW[what]))
         table = pa.table(columns) if columns else pa.table({"": pa.nulls(batch.num_rows)})
-        made = table.group_by(names, use_threads=False).aggregate(requested)
-        value = {name: made[name] for name in names}
-        for (part, _), column in zip(requested, made.columns[len(names) :], strict=True):
+        grouped = table.group_by(names, use_threads=False).aggregate(requested)
+        value = {name: grouped[name] for name in names}
+        for (part, _), column in zip(requested, grouped.columns[len(names) :], strict=True):
             value[part or "count_all"] = column
-        schema = exchange_schema(self.partial_schema(values))
+        schema = to_exchange_schema(self.partial_schema(values))
         arrays = [self._finish_column(value, field) for field in schema]
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
@@ -136,7 +136,7 @@ class Aggregation:
             for item in self.aggregates
         )
         certain, others = planner.split(task, file) if with_reasons else ([], list(task.row_groups))
-        schema, batches = exchange_schema(self.partial_schema(values)), []
+        schema, batches = to_exchange_schema(self.partial_schema(values)), []
         for plan in certain:
             group = file.row_groups[plan.index]
             results = [
@@ -172,7 +172,7 @@ class Aggregation:
             ) from error
 
     def combine(self, partial: DataFrame, groups: Sequence[str]) -> DataFrame:
-        """Combine the partial results of all tasks to the result.
+        """Combine the partial results of all tasks into the final result.
 
         ``groups`` are the names of the grouping columns.
         """
@@ -299,17 +299,17 @@ def to_data(aggregation: Aggregation) -> dict[str, Any]:
     """Convert an aggregation to JSON-compatible values."""
     return {
         "by": aggregation.by,
-        "wanted": [[item.name, item.function, item.input_index] for item in aggregation.aggregates],
+        "aggregates": [[item.name, item.function, item.input_index] for item in aggregation.aggregates],
     }
 
 
 def from_data(data: Any, columns: Sequence[Any] | None) -> Aggregation:
     """Parse an aggregation written by :func:`to_data`. Raises ``ValueError`` for other values."""
     count = 0 if columns is None else len(columns)
-    if not isinstance(data, dict) or data.keys() != {"by", "wanted"} or not isinstance(data["wanted"], list):
-        raise ValueError("expected a JSON object with the keys 'by' and 'wanted', as written by pqext.spark.query")
+    if not isinstance(data, dict) or data.keys() != {"by", "aggregates"} or not isinstance(data["aggregates"], list):
+        raise ValueError("expected a JSON object with the keys 'by' and 'aggregates', as written by pqext.spark.query")
     by, requested = data["by"], []
-    for item in data["wanted"]:
+    for item in data["aggregates"]:
         name, function, input_index = item if isinstance(item, list) and len(item) == 3 else (None, None, None)
         is_index = isinstance(input_index, int) and not isinstance(input_index, bool) and 0 <= input_index < count
         is_known = function in FUNCTIONS and (is_index or (input_index is None and function == "count"))

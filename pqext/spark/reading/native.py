@@ -79,7 +79,7 @@ def _plan_engine(query: Query, engine: Engine, spark: SparkSession | None) -> En
             obstacles = [f"Spark does not support {error.feature} in column {escape_text(str(error.column))}"]
     if obstacles and engine == "native":
         raise UnsupportedError(
-            f"Spark's own reader cannot read this: {'; '.join(obstacles)}. Omit engine, or pass engine=\"auto\"",
+            f"Spark's own reader cannot run this read: {'; '.join(obstacles)}. Omit engine, or pass engine=\"auto\"",
             feature="engine native",
         )
     if obstacles or reading is None:

@@ -236,7 +236,7 @@ def _is_inexact(leaf: SchemaNode) -> bool:
 
 
 def _column_obstacles(node: SchemaNode) -> list[tuple[str, str]]:
-    """Map the dotted path of each node that Spark reads differently from pqext to the reason."""
+    """Return the dotted path of each node that Spark reads differently from pqext, and the reason."""
     if node.is_leaf:
         text = _leaf_obstacle(node)
         return [] if text is None else [(node.dotted_path, text)]

@@ -1,4 +1,4 @@
-"""Read Parquet files by the driver's plan: in tasks of data source ``pqext``, or few rows on the driver."""
+"""Read Parquet files by a plan of the driver, in tasks of data source ``pqext`` or, for few rows, on the driver."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pqext.spark.base.arrays import conform_batch
 from pqext.spark.base.errors import concise_errors, spark_option_names
 from pqext.spark.base.files import is_remote
 from pqext.spark.base.settings import CASE_SENSITIVE, REBASE_MODES, check_settings
-from pqext.spark.base.types import exchange_schema
+from pqext.spark.base.types import to_exchange_schema
 from pqext.spark.base.worker_process import prepare_worker
 from pqext.spark.columns.months import intervals_to_months, reject_months
 from pqext.spark.columns.timestamps import depends_on_calendar
@@ -93,11 +93,11 @@ class Reader(DataSourceReader):
         """Columns that must be the same in all files."""
         self.values = StructType() if query.is_count else values
         """Columns that tasks read."""
-        self.target = exchange_schema(intervals_to_months(self.values))
+        self.target = to_exchange_schema(intervals_to_months(self.values))
         self.named = query.display_names()
 
     def __getstate__(self) -> dict[str, object]:
-        """Omit the metadata of a table's files. A slice contains that of its own files."""
+        """Return the state without the metadata of table files. Each slice contains the metadata of its own files."""
         if self.query.table is None:
             return self.__dict__
         return {**self.__dict__, "query": self.query.restrict((), {}), "named": {}}

@@ -1,4 +1,4 @@
-"""Options of a read by the data source ``pqext``.
+"""Query of a read by data source ``pqext``, parsed from its options.
 
 Options are text, because they pass through Spark: lists, expressions and mappings are JSON.
 """
@@ -183,7 +183,7 @@ class Query:
             values["listed"] = {file: place.listed for file, place in locations if isinstance(place, Location)}
         query = cls(files, partitions=partitions, **values)
         if is_union and query.shredded:
-            raise ValueError("option schema: shredded columns cannot be unified, because each file has its own layout")
+            raise ValueError("option schema: shredded columns with different layouts cannot be unified; omit schema")
         if not is_union:
             return query
         unified = unify_schemas(places, query.options, query.limits)
@@ -197,12 +197,12 @@ class Query:
         return locate(file, None, self.storage_options) if is_remote(file) else file
 
     def display_names(self) -> dict[str, str]:
-        """Map names in plans and messages to files. Files whose name equals their path are omitted."""
+        """Map the display names of files to their paths and URLs. Names that equal the path are omitted."""
         names = {source_name(self.locate(file)): file for file in self.files if is_remote(file)}
         return {name: file for name, file in names.items() if name != file}
 
     def restrict(self, names: Collection[str], named: Mapping[str, str]) -> Query:
-        """Return the query of a table without the metadata of files other than ``names``, for a task that reads these.
+        """Return a copy for a task that reads the files ``names`` of a table, without the metadata of other files.
 
         ``named`` is the result of :meth:`display_names`, which locates every file of the table and is therefore called
         only once. The statistics of the log are omitted, because only the driver needs them.
@@ -421,7 +421,7 @@ def _check_table_options(paths: Sequence[str], values: Mapping[str, Any]) -> Non
         raise ValueError(f"a table cannot be read together with other paths: {', '.join(map(redact_uri, paths))}")
     unused = sorted(_FILE_OPTIONS & values.keys())
     if unused:
-        raise ValueError(f"option {unused[0]} is for files; the table states its files and partitions in its log")
+        raise ValueError(f"option {unused[0]} is for files; omit it, because the log of the table lists the files")
 
 
 def _recorded_field(column: ComputedColumn, record: Mapping[str, RecordedField | None]) -> RecordedField | None:

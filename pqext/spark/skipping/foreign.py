@@ -33,7 +33,7 @@ from pqext.skipping.maintenance.object_cells import Row, TypedIndex
 from pqext.skipping.maintenance.part_layout import Layout, PartWriter
 from pqext.skipping.store.objects import UNKNOWN, Objects, canonical_path, current_objects
 from pqext.skipping.store.table import Table
-from pqext.spark.base.types import exchange_type
+from pqext.spark.base.types import to_exchange_type
 from pqext.spark.columns.names import quote
 from pqext.spark.skipping.tasks import REPORT, Report, StoreParts, TaskLocation, parallelism
 
@@ -99,7 +99,7 @@ class Files:
 
 @dataclass(frozen=True)
 class FrameTask:
-    """Task function that creates rows of a store from batches sorted by file, with the file's URI and values."""
+    """Task function that creates store rows from batches of file URIs and values, which are sorted by file."""
 
     parts: StoreParts
     objects: Mapping[str, TaskLocation]
@@ -233,7 +233,7 @@ def store_type(type: T.DataType) -> pa.DataType | None:
         return pa.string()
     if not isinstance(type, _PLAIN):
         return None
-    result = exchange_type(type)
+    result = to_exchange_type(type)
     return pa.timestamp("us", "UTC") if isinstance(type, T.TimestampType) else result
 
 

@@ -32,7 +32,7 @@ from pqext.dataset.table_snapshot import is_table
 from pqext.spark.base.errors import concise_errors
 from pqext.spark.base.files import option_paths, replace_table
 from pqext.spark.base.hadoop import add_cluster_settings
-from pqext.spark.base.types import exchange_schema
+from pqext.spark.base.types import to_exchange_schema
 from pqext.spark.base.worker_process import prepare_worker
 from pqext.spark.json.text_parts import JsonLinesReader, create_parts
 from pqext.spark.options.save import parse_storage_options
@@ -137,8 +137,8 @@ def _reject_tables(options: Mapping[str, str]) -> None:
     """
     if "owner" in options or not ("path" in options or "paths" in options):
         raise UnsupportedError(
-            "no path: pass one to load() or save(), or a Delta or Iceberg table with option table. Tables of the "
-            "catalog (CREATE TABLE ... USING pqext, saveAsTable) "
+            "the path is missing: pass a path to load() or save(), or a Delta or Iceberg table with option table. "
+            "Tables of the catalog (CREATE TABLE ... USING pqext, saveAsTable) "
             "do not work, because Spark does not pass the location of their files to a Python data source: use "
             "pqext.spark.write(df, path) and spark.read.format('pqext').load(path), or CREATE TEMPORARY VIEW ... USING "
             "pqext OPTIONS (path '...')",
@@ -191,7 +191,7 @@ class JsonLinesSource(DataSource):
         return JsonLinesReader(
             paths=tuple(option_paths(options, allow_urls=True)),
             storage_options=None if credentials is None else parse_storage_options(credentials),
-            schema=exchange_schema(schema),
+            schema=to_exchange_schema(schema),
             column=column,
             raises=on_error == "raise",
             partition_bytes=int(options.get("partition_bytes", 0)),
@@ -201,7 +201,7 @@ class JsonLinesSource(DataSource):
 
 
 class JsonLinesStream(FileStream):
-    """Stream of new files. Each file is read once, as by ``reader``."""
+    """Stream of new files with JSON lines. Each file is read once."""
 
     def __init__(self, reader: JsonLinesReader, options: StreamOptions) -> None:
         super().__init__(reader.paths, reader.storage_options, options)

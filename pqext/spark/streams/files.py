@@ -89,7 +89,7 @@ def split_stream_options(options: Mapping[str, str]) -> tuple[StreamOptions, dic
 
 
 class FileStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Base class of streams that selects the files of a batch."""
+    """Base class of file streams. It selects the files of each batch."""
 
     def __init__(
         self, paths: Sequence[str], storage_options: Mapping[str, Any] | None, options: StreamOptions,

@@ -36,7 +36,7 @@ _OF_SAVES = ("partition_overwrite", "partitionOverwriteMode", "summary_path")
 
 @dataclass(frozen=True)
 class StreamSlice(InputPartition):
-    """Work of a task with its query, because Spark creates a new reader for the tasks."""
+    """Work of a task, including the query, because Spark creates a new reader for the tasks."""
 
     query: Query
     work: Slice

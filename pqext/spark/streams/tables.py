@@ -60,7 +60,7 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @concise_errors
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:
-        """Return the offset of the current version, or of the first version that makes the files reach ``limit``."""
+        """Return the offset of the first version at which the new files reach ``limit``, or of the current version."""
         history = self._history()
         until = history.version if self._until is None else self._until
         after = None if start is None else _version_of(start)

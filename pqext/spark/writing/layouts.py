@@ -67,7 +67,7 @@ def _sort_key(df: DataFrame, name: str, bounds: tuple[float, float, float, float
     type = df.schema[name].dataType
     column = F.col(quote(name))
     if isinstance(type, T.GeometryType) and bounds is None and type.srid not in _DEGREES:
-        raise ValueError(f"column {name!r} has SRID {type.srid}: pass bounds= in its coordinates")
+        raise ValueError(f"column {name!r} has SRID {type.srid}: pass bounds= in the units of this SRID")
     if isinstance(type, T.GeometryType | T.GeographyType | T.BinaryType):
         return st_hilbert(column, bounds or WORLD)
     if isinstance(type, T.VariantType | T.MapType):

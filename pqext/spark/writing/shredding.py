@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from pqext.spark.base.arrays import conform, variant_from_spark
-from pqext.spark.base.types import create_marked_struct, drop_metadata, exchange_type, is_marked_struct
+from pqext.spark.base.types import create_marked_struct, drop_metadata, is_marked_struct, to_exchange_type
 from pqext.spark.columns.names import quote
 from pqext.spark.columns.shredding_choice import (
     ELEMENT,
@@ -130,7 +130,7 @@ def _shred(column: Column, schema: ShreddingSchema, coerce: Coerce, type: T.Data
     def shred_array(values: pa.Array) -> pa.Array:
         from pqext import variant
 
-        return conform(variant.shred(variant_from_spark(values), schema, coerce=coerce), exchange_type(type))
+        return conform(variant.shred(variant_from_spark(values), schema, coerce=coerce), to_exchange_type(type))
 
     return arrow_udf(shred_array, type, "shred_variant")(column)
 
@@ -138,7 +138,7 @@ def _shred(column: Column, schema: ShreddingSchema, coerce: Coerce, type: T.Data
 def _unshred(values: pa.Array) -> pa.Array:
     from pqext import variant
 
-    return conform(variant.unshred(variant_from_spark(values)), exchange_type(T.VariantType()))
+    return conform(variant.unshred(variant_from_spark(values)), to_exchange_type(T.VariantType()))
 
 
 def _infer(df: DataFrame, path: FieldPath, choice: Shredding) -> ShreddingSchema:

@@ -79,7 +79,7 @@ class SaveWriter:
         if len(paths) != 1:
             raise ValueError(f"save() accepts one path, not {len(paths)}")
         if not schema.fields:
-            raise ValueError("a data frame without columns cannot be saved: its rows would be lost")
+            raise ValueError("a data frame without columns cannot be saved: add a column to preserve the rows")
         reject_months(schema, f"save with pqext.spark.write, or cast it: {AS_INT}")
         schema = months_to_intervals(schema)
         self.options = parse_save_options(schema, options)
@@ -259,17 +259,17 @@ def check_append(
     merge_schema: bool = False,
     other_target: str = _ADVICE,
 ) -> None:
-    """Raise ``SchemaMismatchError`` if ``target`` has a schema other than that of the file ``appended_schema``.
+    """Raise ``SchemaMismatchError`` if the schema of ``target`` differs from the schema of ``appended_schema``.
 
     Args:
         target: The path of the target, for messages.
         sources: The sources that a reader of the target opens.
         existing_files: The files of the target by path. A file that cannot be read, such as an encrypted file, is not
             compared.
-        appended_schema: The bytes of a file without rows.
+        appended_schema: The bytes of a file without rows that has the schema to append.
         partition_by: The partition columns.
         merge_schema: Accept other columns and types if a unified schema represents all values.
-        other_target: Another way to save the rows, for messages.
+        other_target: Advice to save the rows elsewhere, for messages.
     """
     options, limits = Query(()).options, Query(()).limits
     with ParquetFile(appended_schema, options) as file:
