@@ -219,9 +219,9 @@ def test_container_of_a_later_version_is_not_interpreted() -> None:
 
 def test_replacing_an_entry_returns_a_new_container() -> None:
     container = ExtensionContainer({MINE: b"1"})
-    more = container.replacing(OTHER, b"2")
+    more = container.with_payload(OTHER, b"2")
     assert dict(more) == {MINE: b"1", OTHER: b"2"}
-    assert dict(more.replacing(MINE, None)) == {OTHER: b"2"}
+    assert dict(more.with_payload(MINE, None)) == {OTHER: b"2"}
     assert dict(container) == {MINE: b"1"}
     with pytest.raises(TypeError, match=r"uuid\.UUID to bytes"):
         ExtensionContainer({"name": b"1"})  # type: ignore[dict-item]
@@ -240,7 +240,7 @@ def test_many_entries_with_colliding_uuids_are_read_quickly(step: int) -> None:
     payload = bytes([1]) + uleb(count) + b"".join(uuid.bytes + b"\x00" for uuid in uuids)
     begin = time.thread_time()
     container = ExtensionContainer.parse(payload)
-    assert container.replacing(uuids[5], b"new")[uuids[5]] == b"new"
+    assert container.with_payload(uuids[5], b"new")[uuids[5]] == b"new"
     assert uuids[-1] in container
     assert len(container) == count
     assert time.thread_time() - begin < 0.5 * SLOWER

@@ -82,7 +82,7 @@ class FileEncryptor:
         """Whether the footer is encrypted, so that the file begins and ends with ``PARE``."""
         return not self._encryption.plaintext_footer
 
-    def hides(self, column: int) -> bool:
+    def encrypts_column(self, column: int) -> bool:
         """Return whether the column at this index is encrypted."""
         return self._columns[column] is not None
 

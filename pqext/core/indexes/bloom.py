@@ -325,7 +325,7 @@ def read(
         raise CorruptFileError(message, offset=offset)
     whole = start + size <= len(window)
     bitset = window[start : start + size] if whole else source.read(offset + start, size, is_metadata=True)
-    return SplitBlockFilter(leaf, _words(bitset))
+    return SplitBlockFilter(leaf, _to_words(bitset))
 
 
 def _limit_error(size: int, limits: Limits) -> LimitError:
@@ -335,7 +335,7 @@ def _limit_error(size: int, limits: Limits) -> LimitError:
     )
 
 
-def _words(bitset: Bytes) -> NDArray[np.uint32]:
+def _to_words(bitset: Bytes) -> NDArray[np.uint32]:
     return np.frombuffer(bitset.tobytes(), "<u4").astype(np.uint32, copy=False)  # a copy, since it may be unaligned
 
 
@@ -351,7 +351,7 @@ def _read_encrypted(
     bitset = decryptor.decrypt(Module.BLOOM_FILTER_BITSET, stored)
     if len(bitset) != size:
         raise CorruptFileError(f"a Bloom filter has {len(bitset)} bytes, but its header states {size}", offset=offset)
-    return SplitBlockFilter(leaf, _words(bitset))
+    return SplitBlockFilter(leaf, _to_words(bitset))
 
 
 def _read_module(source: Source, offset: int, max_length: int) -> tuple[Bytes, int]:

@@ -153,7 +153,7 @@ def check_listing(
     for name in names:
         if not any(mark in name for mark in ("_delta_log/", ".hoodie", ".metadata.json", "version-hint.text")):
             continue
-        *folders, file = _parts(name)
+        *folders, file = _split_path(name)
         for at, part in enumerate(folders):
             if part in _LOGS and _LOGS[part][1].fullmatch(file) and is_read(folders[:at]):
                 raise TableFormatError(_LOGS[part][0], _url(folder, folders[:at]))
@@ -168,17 +168,18 @@ def check_parents(folder: Location) -> None:
 
     The store is queried only if the folder has the name of a partition, ``key=value``, or is called ``data``.
     """
-    parts = _parts(folder.key)
+    parts = _split_path(folder.key)
     base = [*parts]
     while base and "=" in base[-1]:
         base.pop()
     root = folder.with_key("/" if folder.key.startswith("/") else "")
     if 0 < len(base) < len(parts):
         log = _child_location(root, [*base, "_delta_log"]).files()
-        check_listing(_child_location(root, base), (f"_delta_log/{_parts(file.key)[-1]}" for file in log))
+        check_listing(_child_location(root, base), (f"_delta_log/{_split_path(file.key)[-1]}" for file in log))
     if len(base) > 1 and base[-1] == "data":
         table = base[:-1]
-        if any(_ICEBERG.fullmatch(_parts(file.key)[-1]) for file in _child_location(root, [*table, _METADATA]).files()):
+        files = _child_location(root, [*table, _METADATA]).files()
+        if any(_ICEBERG.fullmatch(_split_path(file.key)[-1]) for file in files):
             raise TableFormatError("Iceberg", _url(root, table))
 
 
@@ -191,7 +192,7 @@ def _url(folder: Location, parts: Sequence[str]) -> str:
     return _child_location(folder, parts).path if parts else folder.path
 
 
-def _parts(key: str) -> list[str]:
+def _split_path(key: str) -> list[str]:
     return [part for part in key.split("/") if part]
 
 

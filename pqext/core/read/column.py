@@ -53,7 +53,7 @@ def _decode_next(pages: PageDecoder | TableDecoder, entries: int, required_entri
     return pages.decode_next(entries, required_entries=required_entries)
 
 
-def _pass(pages: PageDecoder | TableDecoder, rows: int) -> int | None:
+def _pass_next_page(pages: PageDecoder | TableDecoder, rows: int) -> int | None:
     return pages.pass_page(rows)
 
 
@@ -224,7 +224,7 @@ class ColumnReader:
         """
         if self._held is not None or self._shape.node.max_repetition_level:
             return False
-        passed = self._run_step(partial(_pass, rows=rows))
+        passed = self._run_step(partial(_pass_next_page, rows=rows))
         self._taken_rows += passed or 0
         return passed is not None
 

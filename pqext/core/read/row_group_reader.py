@@ -179,7 +179,7 @@ class RowGroupReader:
                     at_once = min(most, 2 * at_once, max(self._budget.max_rows(result), 1))
                 columns, count = self._drop_lost_rows(readers, columns, part)
                 returned += count
-                is_prefix = is_prefix and _end(part) == returned
+                is_prefix = is_prefix and _end_row(part) == returned
                 if not count:
                     self._release_rows(readers, [])
                     continue
@@ -401,7 +401,7 @@ def _count(rows: _Rows) -> int:
     return len(rows) if isinstance(rows, np.ndarray) else sum(map(len, rows))
 
 
-def _end(rows: _Rows) -> int:
+def _end_row(rows: _Rows) -> int:
     """Return the end (exclusive) of ``rows``, which must not be empty."""
     return int(rows[-1]) + 1 if isinstance(rows, np.ndarray) else rows[-1].stop
 

@@ -269,7 +269,7 @@ class SlotBuilder:
             self._indexed = IndexedSlots(account.reserve)
         self._views = ViewSlots(leaf_type, capacity, account.reserve) if with_views and self._width is None else None
         if self._width is None and self._views is None:
-            take = self._claim if lean else account.reserve
+            take = self._reserve if lean else account.reserve
             self._builder = ByteArrayBuilder(take, buffers.ARRAY_BYTES, allocate, expected_bytes, capacity)
         elif self._width is not None:
             self._fixed = allocate(capacity * self._width)
@@ -308,7 +308,7 @@ class SlotBuilder:
         if values < added:
             level_kernel.spread(target, width, values, present)
 
-    def _claim(self, size: int) -> None:
+    def _reserve(self, size: int) -> None:
         """Account for ``size`` bytes of values that are about to be copied."""
         if self._is_lookup and size > EXPANDED:
             raise ExpansionError(f"dictionary pages expand to {size} bytes")

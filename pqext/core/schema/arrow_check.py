@@ -155,7 +155,7 @@ def _check_fixed_size_lists(array: pa.Array) -> None:
         children = [array.keys, array.items]
     elif pa.types.is_dictionary(kind):
         children = [array.dictionary]
-    elif pa.types.is_run_end_encoded(kind) or _shell(kind) is not None:
+    elif pa.types.is_run_end_encoded(kind) or _null_list_type(kind) is not None:
         children = [array.values]
     else:
         return
@@ -191,10 +191,10 @@ def _check_visible(array: pa.Array) -> None:
     if pa.types.is_struct(kind):
         for child in array.flatten():
             _check_visible(child)
-    elif (shell := _shell(kind)) is not None:
-        buffers = array.buffers()[: shell.num_buffers]
-        hollow = [pa.nulls(len(array.values))]
-        pa.Array.from_buffers(shell, len(array), buffers, array.null_count, array.offset, hollow).validate(full=True)
+    elif (list_type := _null_list_type(kind)) is not None:
+        buffers = array.buffers()[: list_type.num_buffers]
+        nulls = [pa.nulls(len(array.values))]
+        pa.Array.from_buffers(list_type, len(array), buffers, array.null_count, array.offset, nulls).validate(full=True)
         _check_visible(array.values)
     elif isinstance(array, pa.ExtensionArray):
         _check_visible(array.storage)
@@ -202,7 +202,7 @@ def _check_visible(array: pa.Array) -> None:
         array.validate(full=True)
 
 
-def _shell(type_: pa.DataType) -> pa.DataType | None:
+def _null_list_type(type_: pa.DataType) -> pa.DataType | None:
     """Return the corresponding list type with elements of the null type; None if ``type_`` is not a list type."""
     if pa.types.is_list(type_) or pa.types.is_map(type_):
         return pa.list_(pa.null())

@@ -16,10 +16,10 @@ _SHOWN = 5
 """Maximum number of columns that are listed by name."""
 
 
-def difference(first: Schema, other: Schema, where: str, *, lenient: bool = False) -> str | None:
+def difference(first: Schema, other: Schema, label: str, *, lenient: bool = False) -> str | None:
     """Describe how ``other`` differs from ``first``. Return None if the rows of both files can be combined.
 
-    ``where`` names ``first`` in the text. Names of roots are ignored. With ``lenient``, equivalent annotations, names
+    ``label`` names ``first`` in the text. Names of roots are ignored. With ``lenient``, equivalent annotations, names
     within lists and maps, and field ids that only ``first`` has are ignored too.
     """
     first_names, other_names = first.root.child_names, other.root.child_names
@@ -29,7 +29,7 @@ def difference(first: Schema, other: Schema, where: str, *, lenient: bool = Fals
     if missing:
         lines.append(f"{_columns(missing)} missing")
     if extra:
-        lines.append(f"{_columns(extra)} not in {where}")
+        lines.append(f"{_columns(extra)} not in {label}")
     if not lines and list(first_names) != list(other_names):
         return f"the columns are {_join_names(other_names)} instead of {_join_names(first_names)}"
     # Several columns may have the same name.
@@ -113,10 +113,10 @@ def _type_key(shape: Shape) -> object:
     if isinstance(shape, GroupShape):
         annotated = shape.node.logical_type if shape.annotation is not None else None
         return "group", annotated, shape.node.logical_name == "FILE"
-    return _meaning(shape.node)
+    return _value_key(shape.node)
 
 
-def _meaning(node: SchemaNode) -> tuple[LogicalType | None, object]:
+def _value_key(node: SchemaNode) -> tuple[LogicalType | None, object]:
     """Return a pair of a leaf's logical type and None or, without a logical type, None and its physical Arrow type.
 
     Integers as wide as their physical type have no logical type.

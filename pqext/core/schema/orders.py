@@ -81,9 +81,9 @@ class BoundOrder:
                 numbers = struct.unpack(f"<{len(raws)}{code}", b"".join(raws))
                 unit = leaf.nanoseconds
                 return list(numbers) if unit == 1 else [number * unit for number in numbers]
-        return [leaf.comparison_value(raw) if self._is_sound(raw, member) else None for raw in raws]
+        return [leaf.comparison_value(raw) if self._may_be_bound(raw, member) else None for raw in raws]
 
-    def _is_sound(self, raw: bytes, member: str) -> bool:
+    def _may_be_bound(self, raw: bytes, member: str) -> bool:
         """Return whether the bytes may be a bound of this type."""
         physical = self.leaf.physical
         if physical == Type.FIXED_LEN_BYTE_ARRAY and len(raw) != self.leaf.length:

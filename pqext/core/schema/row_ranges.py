@@ -143,12 +143,12 @@ class NumberQueue:
         self._at -= len(part)
 
 
-def group_nearby(ranges: Iterable[tuple[int, int]], reach: int) -> Iterator[list[tuple[int, int]]]:
-    """Yield groups of consecutive ranges (start, stop). A group has one range or spans at most ``reach`` rows.
+def group_nearby(ranges: Iterable[tuple[int, int]], max_rows: int) -> Iterator[list[tuple[int, int]]]:
+    """Yield groups of consecutive ranges (start, stop). A group has one range or spans at most ``max_rows`` rows.
     """
     group: list[tuple[int, int]] = []
     for place in ranges:
-        if group and place[1] - group[0][0] > reach:
+        if group and place[1] - group[0][0] > max_rows:
             yield group
             group = []
         group.append(place)

@@ -394,4 +394,4 @@ def record_copy(chunk: EncodedChunk) -> None:
         raise ValueError(
             f"column {name!r} has a second copy, so its extension must be a mapping from UUIDs to bytes"
         )
-    set_extension(chunk.metadata, others.replacing(SECOND_COPY, encode(about)).encode(), replace=True)
+    set_extension(chunk.metadata, others.with_payload(SECOND_COPY, encode(about)).encode(), replace=True)

@@ -158,7 +158,7 @@ def build_pairs(
             node=node,
             storage=field.storage,
             chunks=[about for group in row_groups if (about := group.columns[leaf].meta_data) is not None],
-            encrypted=encryptor is not None and encryptor.hides(leaf),
+            encrypted=encryptor is not None and encryptor.encrypts_column(leaf),
             derived=names.get(node.name),
         )
         columns.setdefault(field.annotation.handler, (field.annotation, []))[1].append(column)

@@ -224,7 +224,7 @@ class ParquetWriter(SuggestionMixin):
             self._sink.write(tail)
             self._sink.commit()
         except BaseException as error:
-            self._give_up(error)
+            self._abort_after_error(error)
             raise
         self._closed = True
         if warning is not None:
@@ -238,7 +238,7 @@ class ParquetWriter(SuggestionMixin):
             self._sink.abort()
 
     @synchronized
-    def _give_up(self, error: BaseException) -> None:
+    def _abort_after_error(self, error: BaseException) -> None:
         """Abort because of ``error``. A file with a checkpoint is retained up to its last checkpoint."""
         if self._closed or not self._sink.is_retained:
             self.abort()
@@ -272,7 +272,7 @@ class ParquetWriter(SuggestionMixin):
         if error is None:
             self.close()
         else:
-            self._give_up(error)
+            self._abort_after_error(error)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -325,7 +325,7 @@ class ParquetWriter(SuggestionMixin):
             if not begun.workers.is_parallel:  # without threads, nothing is encoded until results are requested
                 self._finish_row_group()
         except BaseException as error:
-            self._give_up(error)
+            self._abort_after_error(error)
             raise
 
     def _finish_row_group(self) -> None:
@@ -339,7 +339,7 @@ class ParquetWriter(SuggestionMixin):
                 with row_group.workers:
                     self._write_row_group(row_group)
             except BaseException as error:
-                self._give_up(error)
+                self._abort_after_error(error)
                 raise
 
     def _write_row_group(self, row_group: PendingRowGroup) -> None:

@@ -124,7 +124,7 @@ class ExtensionContainer(Mapping[UUID, bytes]):
         inside = ", ".join(f"{uuid}: {len(payload)} bytes" for uuid, payload in self.items())
         return f"ExtensionContainer({inside})"
 
-    def replacing(self, uuid: UUID, payload: bytes | None) -> ExtensionContainer:
+    def with_payload(self, uuid: UUID, payload: bytes | None) -> ExtensionContainer:
         """Return a container with ``payload`` for ``uuid``, or without ``uuid`` if ``payload`` is None."""
         entries = dict(self._entries)
         if payload is None:
@@ -207,7 +207,7 @@ def add_entries(struct: Struct, entries: Mapping[UUID, bytes]) -> None:
         set_extension(struct, frame(payload, uuid))
         return
     for uuid, payload in entries.items():
-        container = container.replacing(uuid, payload)
+        container = container.with_payload(uuid, payload)
     set_extension(struct, container.encode(), replace=True)
 
 

@@ -164,16 +164,16 @@ def _entry_count(header: PageHeader) -> int | None:
     return 0 if dictionary is None else dictionary.num_values
 
 
-def _read_header(chunk: Span, offset: int, limits: Limits, body: Bytes, held_from: int) -> tuple[PageHeader, int]:
+def _read_header(chunk: Span, offset: int, limits: Limits, body: Bytes, header_start: int) -> tuple[PageHeader, int]:
     """Return the page header at ``offset`` and its length. ``body`` contains bytes of the chunk; the header starts at
-    ``held_from`` in ``body`` and may extend beyond it.
+    ``header_start`` in ``body`` and may extend beyond it.
     """
     try:
-        header, end = decode(PageHeader, body, held_from, limits)
+        header, end = decode(PageHeader, body, header_start, limits)
     except (CorruptFileError, LimitError):
         pass  # the header may extend beyond these bytes
     else:
-        length, maximum = end - held_from, limits.page_header_bytes
+        length, maximum = end - header_start, limits.page_header_bytes
         if length > maximum:
             remedy = "raise the limit with limits=Limits(page_header_bytes=...)"
             message = f"a page header of {length} bytes exceeds page_header_bytes={maximum}; {remedy}"

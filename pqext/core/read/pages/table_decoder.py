@@ -112,7 +112,7 @@ class TableDecoder:
         Return the rows and their number. Rows between the positions are not decoded, and preceding pages are not
         opened. Also raises :class:`FallbackRequired` if the rows of pages cannot be counted.
         """
-        row_ends = self._go_to(int(positions[0]))
+        row_ends = self._skip_to_row(int(positions[0]))
         stop = self._table.group(0, len(row_ends), GROUP_BYTES)
         until = np.searchsorted(positions, row_ends[:stop])
         is_empty = until == np.concatenate(([0], until[:-1]))
@@ -125,7 +125,7 @@ class TableDecoder:
             self._account.resize(held_bytes)
             raise
 
-    def _go_to(self, row: int) -> NDArray[np.int64]:
+    def _skip_to_row(self, row: int) -> NDArray[np.int64]:
         """Skip the pages before row ``row``. Return the end row (exclusive) of each remaining page in the table."""
         while True:
             if self._table.size:
