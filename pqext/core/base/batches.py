@@ -29,7 +29,7 @@ def align_batches(streams: Sequence[Iterable[Any]]) -> Iterator[tuple[Any, ...]]
 
 
 def split_batches(batches: Iterable[tuple[pa.RecordBatch, T]], batch_rows: int) -> Iterator[tuple[pa.RecordBatch, T]]:
-    """Slice batches to at most ``batch_rows`` rows, and yield each slice with the value of its batch."""
+    """Slice batches to at most ``batch_rows`` rows. Each slice is yielded with the value that accompanies its batch."""
     for batch, value in batches:
         if batch.num_rows <= batch_rows:
             yield batch, value

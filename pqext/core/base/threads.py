@@ -165,7 +165,7 @@ class Workers:
     def map(
         self, function: Callable[..., T], *items: Iterable[Any], sizes: Sequence[int] | None = None
     ) -> Iterator[T]:
-        """Call ``function`` with the items on the threads, and return the results in the order of the items.
+        """Call ``function`` for each item on the worker threads, and return the results in the order of the items.
 
         All jobs start immediately if there are threads.
 

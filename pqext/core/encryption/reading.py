@@ -104,7 +104,7 @@ class FileDecryptor:
 
     @cached_property
     def aad(self) -> FileAad:
-        """The part of the AAD that all modules share.
+        """AAD prefix and file identifier, which the AADs of all modules share.
 
         Raises ``EncryptionError`` if the file has no identifier, or if its AAD prefix is missing or not as expected.
         """

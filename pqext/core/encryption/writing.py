@@ -179,9 +179,9 @@ class FileEncryptor:
 
 
 def redact_metadata(metadata: ColumnMetaData) -> ColumnMetaData:
-    """Return the metadata of an encrypted column for a plaintext footer.
+    """Return the metadata of an encrypted column that a plaintext footer may contain.
 
-    It contains the position of the data but no values.
+    The result contains the position of the data, but no values.
     """
     return ColumnMetaData(
         type=metadata.type,

@@ -117,7 +117,7 @@ def _require_integer(value: Any) -> int:
 
 def _require_position(value: Any) -> int:
     if _require_integer(value) < 0:
-        raise TypeError("not a position in the list")
+        raise TypeError("expected an integer of 0 or more")
     return int(value)
 
 
@@ -166,7 +166,7 @@ class Summary:
 
     @cached_property
     def records(self) -> dict[str, FileRecord] | None:
-        """Recorded files by name; None without a record, or if the record lacks a file or row counts differ."""
+        """Recorded files by name; None if the record is missing or incomplete, or if row counts differ."""
         record = read_record(self.metadata)
         is_whole = record is not None and self.groups.keys() <= record.keys()
         return record if is_whole and self.metadata.num_rows == sum(self._rows) else None
@@ -325,7 +325,9 @@ def _contradicts_field(summary_value: object, file_value: object, name: str) -> 
 
 
 class SummarisedSource(SourceWithFooter):
-    """File whose footer comes from a summary. It is opened on the first read, if it has not changed."""
+    """File whose footer comes from a summary. The first read opens the file, and raises an error if the file has
+    changed.
+    """
 
     merge_gap = PathSource.merge_gap
     batched_bytes = PathSource.batched_bytes

@@ -69,7 +69,7 @@ class RecoveredFileWarning(UserWarning):
 
 
 class Checkpoints:
-    """Checkpoints of one file that is being written."""
+    """Schedule and frames of the checkpoints of one file that is being written."""
 
     def __init__(self, interval: Checkpoint) -> None:
         self._every = interval
@@ -212,7 +212,8 @@ def _footer_before_torn_checkpoint(source: Source, limits: Limits) -> SavedFoote
 
 
 def resolve_columns(schema: Schema) -> None:
-    """Resolve all columns. Raises ``CorruptFileError`` or ``UnsupportedError`` if a column is invalid."""
+    """Determine the types of all columns. Raises ``CorruptFileError`` or ``UnsupportedError`` if a column is invalid.
+    """
     for leaf in schema.leaves:
         _ = leaf.leaf_type
 

@@ -81,7 +81,7 @@ def decode_footer(raw: Bytes, limits: Limits, base: int, path: str | None) -> tu
 
 
 def _copy(metadata: FileMetaData) -> FileMetaData:
-    """Return an independent copy, decoded from the same bytes."""
+    """Return an independent copy of ``metadata``. The structures in its lists are decoded again from the same bytes."""
     made = copy(metadata)
     for name in ("schema", "row_groups", "column_orders"):
         structures = getattr(metadata, name)

@@ -338,7 +338,7 @@ class FileMetaData(Struct):
 
 
 class DataPageHeader(Struct):
-    """Header of a data page of version 1, whose levels are compressed together with the values."""
+    """Header of a V1 data page. Levels and values are compressed together."""
 
     num_values: int = field(1, "i32")
     encoding: Encoding | int = field(2, Encoding)
@@ -357,7 +357,7 @@ class DictionaryPageHeader(Struct):
 
 
 class DataPageHeaderV2(Struct):
-    """Header of a data page of version 2.
+    """Header of a V2 data page. Levels are not compressed.
 
     Uncompressed levels precede the values; ``is_compressed`` is true by default.
     """

@@ -96,7 +96,8 @@ def check_offset_index(index: OffsetIndex, chunk: tuple[int, int], num_rows: int
             raise CorruptFileError(message)
         if page.first_row_index < row or page.first_row_index >= num_rows or (not number and page.first_row_index):
             raise CorruptFileError(
-                f"offset index: page {number} cannot start at row {page.first_row_index} of {num_rows}"
+                f"offset index: page {number} starts at row {page.first_row_index}, which is invalid in a row group of "
+                f"{num_rows} rows"
             )
         at, row = page.offset + page.compressed_page_size, page.first_row_index
     if num_rows > 0 and not locations:

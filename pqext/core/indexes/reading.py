@@ -46,8 +46,8 @@ _MODULES: dict[type, Module] = {ColumnIndex: Module.COLUMN_INDEX, OffsetIndex: M
 
 
 class IndexRecorder:
-    """Recorder of requested indexes. While a thread records, index locations are collected instead of read, to fetch
-    them together.
+    """Recorder of requested indexes. While a thread records, the locations of indexes are collected, but the indexes
+    are not read.
     """
 
     @property
@@ -57,7 +57,7 @@ class IndexRecorder:
         return ranges if owner is self else None
 
     def fetch(self, source: Source, request: Callable[[], object]) -> None:
-        """Fetch all indexes that ``request`` needs together, from ``source`` or files that it refers to."""
+        """Fetch all indexes that ``request`` reads, in merged reads of ``source`` and the files that it refers to."""
         with self.record_requests() as ranges:
             request()
         if ranges:
@@ -77,7 +77,7 @@ class IndexRecorder:
 
 
 class DamagedIndexWarning(UserWarning):
-    """A corrupt index or filter was ignored. Pruning continues without it."""
+    """Warning that a corrupt index or Bloom filter was ignored. Pruning continues without it."""
 
 
 class IndexedChunk(Protocol):
@@ -276,7 +276,7 @@ class IndexReader:
         return result is None or may_contain(predicate, result.might_contain) or result.is_empty
 
     def ignore_corrupt(self, name: str, error: ParquetError) -> None:
-        """Ignore ``name`` with a ``DamagedIndexWarning``, or raise ``error`` if reading is strict."""
+        """Warn that the corrupt structure ``name`` is ignored, or raise ``error`` if reading is strict."""
         if self._strict:
             raise error
         warn(f"ignored {name}: {error}", DamagedIndexWarning)

@@ -107,7 +107,7 @@ class FileResolver:
 
 
 def is_plain_path(file_path: str) -> bool:
-    """Return whether a path is relative, normalised and stays below its folder."""
+    """Return whether a path is relative and normalised, and does not leave its folder."""
     if "\0" in file_path or _ABSOLUTE.match(file_path):
         return False
     return not {"", ".", ".."} & {*re.split(r"[/\\]", file_path)}

@@ -404,7 +404,8 @@ def _rename_new(temporary: str, path: str) -> None:
 
 
 def _remove_checksum_file(path: str) -> None:
-    """Remove the hidden checksum file of Hadoop. Otherwise Hadoop rejects the new content of the file."""
+    """Remove the hidden checksum file that Hadoop wrote for ``path``. Hadoop would reject the new content of the file.
+    """
     folder, name = os.path.split(path)
     with suppress(OSError):
         os.unlink(os.path.join(folder, f".{name}.crc"))

@@ -174,7 +174,7 @@ class Source(ABC):
         self.metadata_start = min(self.metadata_start, start)
 
     def add_metadata_ranges(self, ranges: Iterable[tuple[Source, Range]]) -> None:
-        """Record indexes and filters: the ranges in ``ranges`` that are in this file near the footer."""
+        """Record the indexes and filters at ``ranges``, if they are in this file and close to the footer."""
         start = self.metadata_start
         for offset, length in sorted((position for source, position in ranges if source is self), reverse=True):
             if start - offset - length > _METADATA_GAP:

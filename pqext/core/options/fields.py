@@ -67,7 +67,7 @@ def check_profile(options: Any) -> None:
         raise ValueError('Spark does not bundle a brotli codec; choose another compression, or omit profile="spark"')
     if options.encryption is not None and options.page_version == 2:
         raise ValueError(
-            'Spark does not read encrypted pages of version 2; pass page_version=1, or omit profile="spark"'
+            'Spark does not read encrypted V2 data pages; pass page_version=1, or omit profile="spark"'
         )
 
 

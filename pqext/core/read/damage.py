@@ -52,7 +52,7 @@ def count_lost_rows(damage: Sequence[Damage]) -> int:
 
 
 class DamageReport(list[Damage]):
-    """List of the damage of one file without duplicates, in order of detection, with at most ``limit`` entries."""
+    """List of distinct damage in one file, in order of detection. It has at most ``limit`` entries."""
 
     def __init__(self, limit: int) -> None:
         super().__init__()

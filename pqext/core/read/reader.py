@@ -209,7 +209,9 @@ class ParquetFile(SuggestionMixin):
         return self._with_metadata(result)
 
     def set_stored_types(self, stored_schema: StoredSchema) -> StoredSchema:
-        """Use another file's stored Arrow types for the columns that they match, and return the previous types."""
+        """Replace the stored Arrow types with ``stored_schema``, which may be from another file. Return the previous
+        types.
+        """
         previous, self.stored_schema, self._key = self.stored_schema, stored_schema, None
         for name in ("shapes", "arrow_schema", "_ignored_annotations"):
             with suppress(AttributeError):  # may not be computed yet

@@ -149,7 +149,7 @@ class ColumnChunk:
 
     @property
     def counts(self) -> Counts:
-        """Numbers of nulls, NaNs and distinct values. A number that the statistics lack is None."""
+        """Numbers of nulls, NaNs and distinct values. A number that the statistics do not contain is None."""
         stored = self.metadata.statistics
         return Counts() if stored is None else Counts(stored.null_count, stored.nan_count, stored.distinct_count)
 
@@ -208,7 +208,8 @@ class ColumnChunk:
         return entry(self.metadata, owner)
 
     def bounds(self) -> Bounds:
-        """Return the bounds of the values; unknown if untrusted, or if the value count contradicts the row group."""
+        """Return the bounds of the values; unknown if statistics are not trusted, or the value count is contradictory.
+        """
         return self._bounds
 
     @cached_property

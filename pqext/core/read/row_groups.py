@@ -160,7 +160,7 @@ class RowGroups(Sequence[RowGroup]):
     def get_with_budget(
         self, index: int, leaves: Sequence[LeafShape], budget: Budget, unchecked_rows: int = _SHARED_ROWS
     ) -> RowGroup:
-        """Return row group ``index``, and check its memory before ``leaves`` are read.
+        """Return row group ``index``, after checking that shared column chunks do not exceed ``budget``.
 
         Raises ``MemoryLimitError`` if this and other row groups share a column chunk, and have more rows in total than
         the budget has bytes, or too many column chunks. A few bytes in a file can declare any number of rows, and a

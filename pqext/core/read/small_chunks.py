@@ -67,7 +67,7 @@ class FetchedChunks:
 
 
 class SmallLeaves:
-    """Decoder of small chunks of the leaves below ``tops`` that are not in lists or optional groups."""
+    """Decoder of small column chunks. It supports leaves below ``tops`` that are not in lists or optional groups."""
 
     def __init__(self, tops: Sequence[Shape], limits: Limits, options: ReadOptions) -> None:
         self.shapes = [leaf for top in tops for leaf in top.leaves()]
@@ -175,9 +175,9 @@ class SmallLeaves:
         return None if few else result
 
     def read(self, fetched_chunks: FetchedChunks, account: Account) -> dict[int, pa.Array]:
-        """Return all rows of the ordinary fetched chunks by column index, and charge ``account`` for them.
+        """Decode ``fetched_chunks`` and charge ``account``. Return the arrays of ordinary chunks by column index.
 
-        The result is empty if they exceed the memory limit.
+        The result is empty if the arrays exceed the memory limit.
         """
         held = account.held
         try:

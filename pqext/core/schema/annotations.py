@@ -331,7 +331,7 @@ def generation() -> int:
 
 
 def extension_name(uuid: UUID) -> str | None:
-    """Return the name of an annotation's chunk extension by its UUID; None if it is unknown."""
+    """Return the name of the chunk extension ``uuid``; None if no annotation declares this extension."""
     return next((a.extensions[uuid] for a in _REGISTRY.values() if uuid in a.extensions), None)
 
 

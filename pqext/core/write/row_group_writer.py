@@ -50,8 +50,8 @@ class Target(Protocol):
 
     offset: int
 
-    def write_all(self, pieces: Sequence[Any]) -> None:
-        """Append ``pieces``."""
+    def write_all(self, buffers: Sequence[Any]) -> None:
+        """Append all ``buffers``."""
 
 
 class WrittenGroup:
@@ -90,7 +90,7 @@ class WrittenGroup:
         self._columns.append(chunk.column_chunk(offset))
 
     def end(self, group: RowGroup) -> None:
-        """Complete the row group. Move its chunks to ``group``, unless they are held in serialised form."""
+        """Complete the row group. Move its chunks to ``group``, unless they are already serialised."""
         self._group = group
         if any(isinstance(chunk, ColumnChunk) for chunk in self._columns):
             self._columns = [

@@ -34,7 +34,9 @@ _Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class RowOrder:
-    """Row order of the column at ``path``: a top-level position, followed by positions of struct fields."""
+    """Row order that a column determines. ``path`` is the column's top-level position, followed by positions of struct
+    fields.
+    """
 
     path: tuple[int, ...]
     handler: RowLayoutHandler

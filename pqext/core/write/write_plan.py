@@ -1,4 +1,4 @@
-"""Write plan for an Arrow schema and options, which files can share: the storage of each field and leaf."""
+"""Write plan for an Arrow schema and options: the storage of each field and leaf. Files can share a plan."""
 
 from __future__ import annotations
 
@@ -114,7 +114,9 @@ def prepare(
     keys = row_order.to_columns(options.sort_keys, schema)
     order = row_order.find_row_order(derived_columns.select_user_columns(plan))
     if keys and order is not None:
-        raise ValueError("rows can have only one order; omit option sorting, or the order in the metadata of a column")
+        raise ValueError(
+            "rows can have only one order; omit the option sorting, or the order in the metadata of a column"
+        )
     if isinstance(options.bloom_filters, Mapping):
         for leaf in schema.leaves:
             if leaf.physical_type == Type.BOOLEAN and options.bloom_filter_of(leaf.dotted_path) is not None:

@@ -57,7 +57,7 @@ class EncryptionConfiguration:
         seen: set[str] = set()
         for master, columns in self.column_keys.items():
             if isinstance(columns, str) or not columns:
-                raise ValueError(f"column_keys must list the columns of master key {master!r}, not {columns!r}")
+                raise ValueError(f"column_keys must map master key {master!r} to a list of columns, not {columns!r}")
             for column in columns:
                 if column in seen:
                     raise ValueError(f"column_keys names column {column!r} twice")

@@ -49,7 +49,7 @@ class KmsClient(ABC):
 
     @abstractmethod
     def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
-        """Return the key that :meth:`wrap_key` wrapped.
+        """Decrypt ``wrapped_key``, a result of :meth:`wrap_key`, and return the key.
 
         Raises an error of the client if the caller is not authorised.
         """
@@ -75,7 +75,7 @@ def wrap_locally(key: bytes, wrapping_key: bytes, aad: bytes) -> str:
 
 
 def unwrap_locally(wrapped_key: str, wrapping_key: bytes, aad: bytes) -> bytes:
-    """Return the key that :func:`wrap_locally` wrapped.
+    """Decrypt a key that :func:`wrap_locally` encrypted.
 
     Raises ``EncryptionError`` if the wrapping key or the AAD differs, or if ``wrapped_key`` is invalid.
     """
@@ -138,7 +138,7 @@ class KmsCache(Generic[T]):
 
 
 def _connection(config: KmsConnectionConfig) -> Hashable:
-    """Return the identity of a KMS, without the access token."""
+    """Return a key that identifies a KMS connection, except for its access token."""
     return config.kms_instance_id, config.kms_instance_url, frozenset(config.custom_kms_conf.items())
 
 
@@ -260,7 +260,7 @@ class FileKeyUnwrapper:
 
     @property
     def connection(self) -> KmsConnectionConfig:
-        """KMS connection.
+        """KMS connection for unwrapping the keys of the file.
 
         The footer key's material adds the instance and, with ``read_kms_url``, the URL if they are not configured.
         """

@@ -160,7 +160,10 @@ def tables_size(trailer: bytes, available: int) -> int:
 def check_limit(size: int, limits: Limits) -> None:
     """Raise ``LimitError`` if the tables have more than ``footer_bytes`` bytes."""
     if size > limits.footer_bytes:
-        raise LimitError(f"the FlatBuffers footer has {size} bytes, more than footer_bytes={limits.footer_bytes}")
+        raise LimitError(
+            f"the FlatBuffers footer has {size} bytes, more than footer_bytes={limits.footer_bytes}; "
+            "raise the limit with limits=Limits(footer_bytes=...)"
+        )
 
 
 def verify_checksum(footer: Bytes, trailer: bytes) -> None:

@@ -151,7 +151,8 @@ class Lookup(ColumnWindows):
             return self._read
 
     def resolve(self, find: Callable[[], _T], fallback: Callable[[FileMetaData], _T]) -> _T:
-        """Return the result of ``find``, which uses the table, or of ``fallback`` on the complete footer.
+        """Return the result of ``find``, which uses the jump table, or the result of ``fallback`` for the complete
+        footer.
 
         ``fallback`` is used if the footer is or should be read completely and, with a warning, if ``find`` fails.
         """

@@ -12,7 +12,7 @@ _STEP = 1 << 16
 
 
 def size(count: int, max_level: int) -> int:
-    """Return the number of bytes of ``count`` levels, which have no length prefix."""
+    """Return the encoded size of ``count`` levels in bytes. The levels have no length prefix."""
     return (count * max_level.bit_length() + 7) // 8
 
 

@@ -73,7 +73,7 @@ def split_slots(run: PageRun, present: Bytes, slot_counts: Counts) -> Iterator[t
 
 
 class Encoder(Protocol):
-    """Encoder of one encoding."""
+    """Encoder of values in one encoding."""
 
     def encode(self, values: pa.Array) -> Bytes:
         """Encode a dense array of a physical Arrow type (see ``core.schema.types.leaf``) as the values of one page."""

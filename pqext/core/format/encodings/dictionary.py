@@ -37,6 +37,6 @@ def _require_dictionary(dictionary: Dictionary | None) -> Dictionary:
 
 
 def encode(indices: NDArray[np.int32], entries: int) -> bytes:
-    """Encode the indices of one data page. They follow the bit width for a dictionary with ``entries`` entries."""
+    """Encode one data page: the bit width for a dictionary with ``entries`` entries, and then the indices."""
     width = max(entries - 1, 0).bit_length()
     return bytes([width]) + rle_encode.encode(indices, width)

@@ -212,7 +212,7 @@ def add_entries(struct: Struct, entries: Mapping[UUID, bytes]) -> None:
 
 
 def payloads_by_uuid(extension: bytes) -> dict[UUID, bytes] | None:
-    """Return the payloads in a structure's extension by UUID; None if it is neither framed nor a container.
+    """Return the payloads in a structure's extension by UUID; None unless the extension is a frame or a container.
 
     Raises the same errors as :meth:`ExtensionContainer.decode`.
     """

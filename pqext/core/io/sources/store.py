@@ -64,7 +64,7 @@ class Link:
         return min(max(int(self.latency * self.bandwidth), LEAST_GAP), MOST_GAP)
 
     def add_tail(self, length: int) -> None:
-        """Record that the footer and the indexes of a file took its last ``length`` bytes."""
+        """Record that the footer and the indexes of a file occupy its last ``length`` bytes."""
         with self._lock:
             self._tail = max(float(length), 0.75 * (self._tail or 0.0))
 

@@ -154,12 +154,12 @@ def _check_azure_token(filesystem: Any, path: str, name: str, secrets: frozenset
     except Exception as error:
         if "AuthenticationException" in str(error):
             reason = redact_error(str(error).partition("AuthenticationExceptionE: ")[2], secrets)
-            advice = "account_key, sas_token and others are storage_options"
+            advice = "pass account_key or sas_token in storage_options"
             raise PermissionError(13, f"Azure did not issue a token: {reason} ({advice})", name) from None
 
 
 def _arrow_uri(uri: str, name: str) -> str:
-    """Rewrite the URL for pyarrow's class ``name``."""
+    """Rewrite a URL to the syntax that pyarrow's class ``name`` accepts."""
     parts = split_uri(uri)
     path = parts.path.replace("?", "%3F").replace("#", "%23")
     uri = f"{parts.scheme}://{parts.netloc}{path}{'?' if parts.query else ''}{parts.query}"

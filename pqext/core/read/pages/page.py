@@ -165,8 +165,8 @@ def _entry_count(header: PageHeader) -> int | None:
 
 
 def _read_header(chunk: Span, offset: int, limits: Limits, body: Bytes, header_start: int) -> tuple[PageHeader, int]:
-    """Return the page header at ``offset`` and its length. ``body`` contains bytes of the chunk; the header starts at
-    ``header_start`` in ``body`` and may extend beyond it.
+    """Return the page header at ``offset`` and its length. In ``body``, bytes of the chunk, the header starts at
+    ``header_start``. It may extend beyond these bytes.
     """
     try:
         header, end = decode(PageHeader, body, header_start, limits)
@@ -282,7 +282,7 @@ def _split_levels(pages: PageRun, encoding: int, highest: int) -> tuple[PageRun,
 
 
 def _open_v2(pages: Sequence[RawPage], codec: int) -> tuple[PageRun, PageRun, PageRun]:
-    """Split pages of version 2 into repetition levels, definition levels and values."""
+    """Split V2 data pages into repetition levels, definition levels and values."""
     repetition, definition, values, sizes = [], [], [], []
     for page in pages:
         header = page.header.data_page_header_v2

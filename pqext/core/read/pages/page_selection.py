@@ -185,7 +185,8 @@ class SelectedPages:
 
     @staticmethod
     def _from_index(pages: Iterator[RawPage]) -> Iterator[RawPage]:
-        """Yield ``pages``. Raises ``OffsetIndexError`` if no page starts at the first offset, which is from the index.
+        """Yield ``pages``, which start at an offset in the index. Raises ``OffsetIndexError`` if the first page is
+        invalid.
         """
         try:
             first = next(pages, None)
