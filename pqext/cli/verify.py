@@ -113,7 +113,7 @@ def _report_files(paths: list[Place], check: Callable[[Place], Report], format: 
             name = hide_temporary_path(str(path))
             results.append(_describe_unreadable(name, report) if isinstance(report, str) else report.to_dict())
         else:
-            click.echo(f"{escape_text(hide_temporary_path(str(path)))}: {_verdict(report)}")
+            click.echo(f"{escape_text(hide_temporary_path(str(path)))}: {_describe_result(report)}")
             if not isinstance(report, str) and not report.ok:
                 show(report, format)
     if format == "json":
@@ -127,7 +127,7 @@ def _report_files(paths: list[Place], check: Callable[[Place], Report], format: 
     return FAULTS if FAULTS in statuses else max(statuses)
 
 
-def _verdict(report: Report | str) -> str:
+def _describe_result(report: Report | str) -> str:
     if isinstance(report, str):
         return f"could not be checked: {report}"
     if report.counts:

@@ -236,7 +236,7 @@ def proved_value(group: RowGroup, column: Column, function: str) -> pa.Array | N
     if function == "count":
         nulls = _null_count(chunk)
         return None if nulls is None else pa.array([group.num_rows - nulls], pa.int64())
-    return _known_extreme(chunk, function)
+    return _exact_extreme(chunk, function)
 
 
 def _stored_node(file: ParquetFile, file_request: FileRequest, top: str, column: Column | None) -> SchemaNode | None:
@@ -278,7 +278,7 @@ def _null_count(chunk: ColumnChunk) -> int | None:
 def _extreme(planner: ScanPlanner, column: str | Value, side: str) -> pa.Scalar:
     from pqext.geo.types import type_of
 
-    known, source = partial(_known_extreme, side=side), _resolve(planner, column)
+    known, source = partial(_exact_extreme, side=side), _resolve(planner, column)
     top = source.path[0] if isinstance(source, Column) else source
     result, value = _inputs(planner, top) if isinstance(top, ComputedColumn) else ((top,), None)
     schema = ScanPlanner(replace(planner.request, result=result)).schema
@@ -297,7 +297,7 @@ def _extreme(planner: ScanPlanner, column: str | Value, side: str) -> pa.Scalar:
     return (whole.cast(stored) if pa.types.is_duration(stored) else whole)[0]  # durations are compared as integers
 
 
-def _known_extreme(chunk: ColumnChunk, side: str) -> pa.Array | None:
+def _exact_extreme(chunk: ColumnChunk, side: str) -> pa.Array | None:
     """Return the exact minimum or maximum of a chunk as an array of one value; None if statistics do not prove it."""
     bounds, stored, leaf = chunk.bounds(), chunk.metadata.statistics, chunk.node.leaf_type
     kind = leaf.arrow_type()

@@ -171,13 +171,13 @@ class _Unions(_Groups):
         groups, starts = np.unique(numbers[order], return_index=True)
         for group, members in zip(groups.tolist(), np.split(order, starts[1:]), strict=False):
             parts = self._parts.setdefault(group, [])
-            parts.append(_unite(shapes[members]))
+            parts.append(_union(shapes[members]))
             if len(parts) == _PENDING:
-                parts[:] = [_unite(parts)]
+                parts[:] = [_union(parts)]
 
     def geometries(self) -> list[Any]:
         """Return the union of each group, None for a group without geometries."""
-        return [_unite(self._parts[group]) if group in self._parts else None for group in range(len(self))]
+        return [_union(self._parts[group]) if group in self._parts else None for group in range(len(self))]
 
 
 class _Envelopes(_Groups):
@@ -204,7 +204,7 @@ class _Envelopes(_Groups):
         return [None if np.isnan(sides).any() else shapely.box(*sides) for sides in self._sides.tolist()]
 
 
-def _unite(shapes: Any) -> Any:
+def _union(shapes: Any) -> Any:
     import shapely
 
     return call_shapely(shapely.union_all, np.asarray(shapes, dtype=object))

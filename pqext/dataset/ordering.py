@@ -133,12 +133,12 @@ def _restrict_distance(request: ScanRequest, distance: Value, radius: float) -> 
     arguments = distance_arguments(distance)
     assert arguments is not None
     others = [] if request.filter is None else [
-        part for part in conjuncts_of(request.filter) if not _is_maximum(part, distance, radius)
+        part for part in conjuncts_of(request.filter) if not _is_implied(part, distance, radius)
     ]
     return replace(request, filter=all_of([*others, Spatial(arguments[0], "dwithin", arguments[1], radius)]))
 
 
-def _is_maximum(condition: Expression, distance: Value, radius: float) -> bool:
+def _is_implied(condition: Expression, distance: Value, radius: float) -> bool:
     """Return whether every row with ``distance`` below ``radius`` satisfies ``condition``."""
     if isinstance(condition, IsNotNull):
         return bool(condition.operand.equals(distance))
@@ -214,7 +214,7 @@ def _iter_by_bounds(
     planner, run = executor.planner, executor.run
     opened = 0
     for file_position in _files_by_bounds(executor, key):
-        condition = top.admits(file_position * _FILE)
+        condition = top.preceding_condition(file_position * _FILE)
         if condition is False or _remaining_filter(planner, file_position, condition).prune_reason is not None:
             continue
         for _, file in planner.open_files(run, [file_position]):
@@ -224,7 +224,7 @@ def _iter_by_bounds(
             requests: dict[int, tuple[FileRequest, FilePlanner, Expression | bool]] = {}
             for index in _best_first(key, [(group.index, *_best_bound(key, group)) for group in file.row_groups]):
                 position = file_position * _FILE + index
-                admitted = top.admits(position)
+                admitted = top.preceding_condition(position)
                 if admitted is False:
                     continue
                 if id(admitted) not in requests:

@@ -332,7 +332,7 @@ class Scan(SuggestionMixin, NotATable, SpatialMethods, Aggregates, Results):
             with suppress(OSError, TypeError, ValueError):  # the error is raised again when the scan runs
                 tasks = self._planner.plan()
                 plan, schema = [("reads", format_summary(tasks))], self._planner.schema
-                maps = self._maps(tasks[0].kept_row_groups if tasks else (), schema)
+                maps = self._html_maps(tasks[0].kept_row_groups if tasks else (), schema)
                 is_short = sum(task.rows_kept for task in tasks) <= _PREVIEW_SOURCE_ROWS
                 if is_short or (request.filter is None and not self._request.order):
                     rows = self._preview(schema)
@@ -344,7 +344,7 @@ class Scan(SuggestionMixin, NotATable, SpatialMethods, Aggregates, Results):
         columns = [] if schema is None else [html_details(with_noun(len(schema), "column"), ("column", "type"), fields)]
         return html_summary("pqext.Scan", [*self._facts(), *plan], *maps, *rows, *columns)
 
-    def _maps(self, read: tuple[int, ...], schema: pa.Schema) -> list[str]:
+    def _html_maps(self, read: tuple[int, ...], schema: pa.Schema) -> list[str]:
         """Return an HTML map with the row group boxes of the first geometry column, for a scan of a single file."""
         from pqext.geo.layout.map_content import row_group_map
         from pqext.geo.types import type_of

@@ -139,9 +139,9 @@ def run_query(frame: DataFrame, source: Source) -> QueryResult:
     )
 
 
-def has_same_rows(answer: QueryResult, other: QueryResult) -> bool:
+def has_same_rows(result: QueryResult, other: QueryResult) -> bool:
     """Return whether both results have the same rows. Numbers formatted differently, as 2.5 and 2.50, are equal."""
-    rows, others = ([[_normalize_number(cell) for cell in row] for row in item.rows] for item in (answer, other))
+    rows, others = ([[_normalize_number(cell) for cell in row] for row in item.rows] for item in (result, other))
     return rows == others
 
 

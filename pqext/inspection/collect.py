@@ -254,7 +254,7 @@ def _column(chunk: LeafDescription) -> Column:
         offset_index=chunk.has_offset_index,
         bloom_filter=chunk.has_bloom_filter,
         encrypted=chunk.is_encrypted,
-        extensions=_known_entries(chunk.stored_extension),
+        extensions=_supported_entries(chunk.stored_extension),
     )
 
 
@@ -279,10 +279,10 @@ def _geospatial_types(spatial: format.GeospatialStatistics | None) -> tuple[int,
 
 def _extensions(file: ParquetFile) -> Iterator[Extension]:
     for place, payload in file.extensions.items():
-        yield Extension(place, len(payload), payload[:16].hex(), _known_entries(payload))
+        yield Extension(place, len(payload), payload[:16].hex(), _supported_entries(payload))
 
 
-def _known_entries(payload: bytes | None) -> tuple[tuple[str, int], ...]:
+def _supported_entries(payload: bytes | None) -> tuple[tuple[str, int], ...]:
     """Return the names and sizes of the entries that pqext supports in an extension; empty if it is corrupt."""
     if payload is None:
         return ()

@@ -257,12 +257,12 @@ def find_differences(footer: Bytes, limits: Limits) -> Iterator[str]:
             return
     except ValueError:
         pass  # the extension of another writer
-    if contradicts_itself(lookup):
+    if is_inconsistent(lookup):
         yield "the tables without their extension, which other readers use"
     yield from _compare_structs(thrift, flat, "")
 
 
-def contradicts_itself(lookup: FlatLookup) -> bool:
+def is_inconsistent(lookup: FlatLookup) -> bool:
     """Return whether the FlatBuffers tables differ from the tables that pqext's extension describes."""
     try:
         return lookup.flat.is_ours and encode_tables(bytes(lookup.load_bytes())) != lookup.tables
@@ -274,19 +274,19 @@ def _compare_structs(thrift: Struct, flat: Struct, path: str) -> Iterator[str]:
     if thrift.unknown != flat.unknown:
         yield f"{path}unknown fields"
     for member in thrift.fields:
-        mine, theirs = getattr(thrift, member.name), getattr(flat, member.name)
+        first, second = getattr(thrift, member.name), getattr(flat, member.name)
         name = f"{path}{member.name}"
         if member.name in _LISTS:
-            yield from _compare_lists(mine or (), theirs or (), name)
-        elif isinstance(mine, Struct) and isinstance(theirs, Struct):
-            yield from _compare_structs(mine, theirs, f"{name}.")
-        elif mine != theirs:
+            yield from _compare_lists(first or (), second or (), name)
+        elif isinstance(first, Struct) and isinstance(second, Struct):
+            yield from _compare_structs(first, second, f"{name}.")
+        elif first != second:
             yield name
 
 
-def _compare_lists(mine: Any, theirs: Any, name: str) -> Iterator[str]:
-    if len(mine) != len(theirs):
+def _compare_lists(first: Any, second: Any, name: str) -> Iterator[str]:
+    if len(first) != len(second):
         yield name
         return
-    for position in range(len(mine)):
-        yield from _compare_structs(mine[position], theirs[position], f"{name}[{position}].")
+    for position in range(len(first)):
+        yield from _compare_structs(first[position], second[position], f"{name}[{position}].")

@@ -26,7 +26,7 @@ from pqext.core.schema.arrow_schema.stored_schema import UnreadableSchemaError, 
 from pqext.core.schema.shape import Shape
 from pqext.verification import chunks, geometries, sort_order, variants
 from pqext.verification.chunk_selection import ChunkSelection
-from pqext.verification.metadata_checks import contradicts_itself, find_differences, find_implausible_annotations
+from pqext.verification.metadata_checks import is_inconsistent, find_differences, find_implausible_annotations
 from pqext.verification.report import Fault, Findings, Report
 
 _RESHRED = (
@@ -289,7 +289,7 @@ def _check_flat_footer(file: ParquetFile, findings: Findings) -> None:
         message = "the Thrift footer is corrupt; its FlatBuffers copy was read instead"
         findings.add(Fault("extension.flatbuffers.verified", message, offset=footer.offset))
         return
-    if isinstance(footer, FlatFooter) and contradicts_itself(footer.lookup):
+    if isinstance(footer, FlatFooter) and is_inconsistent(footer.lookup):
         message = "the FlatBuffers footer has other contents for readers that do not support pqext's extension of it"
         findings.add(Fault("extension.flatbuffers.verified", message, offset=footer.offset))
     if footer.format == "flatbuffers" or not ends_in_flat_footer(footer.raw):

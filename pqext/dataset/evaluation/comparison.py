@@ -148,14 +148,14 @@ def _order_exact_and_float(exact: pa.Array, floats: pa.Array) -> tuple[Any, Any]
     else:
         pairs = zip(exact.take(rows).to_pylist(), floats.take(rows).to_pylist(), strict=True)
         signs = np.array([_sign(Fraction(element), Fraction(two)) for element, two in pairs])
-    return _correct(less, rows, signs < 0), _correct(equal, rows, signs == 0)
+    return _replace_at(less, rows, signs < 0), _replace_at(equal, rows, signs == 0)
 
 
 def _sign(first: Any, second: Any) -> int:
     return int(first > second) - int(first < second)
 
 
-def _correct(result: pa.Array, rows: Any, values: Any) -> pa.Array:
+def _replace_at(result: pa.Array, rows: Any, values: Any) -> pa.Array:
     mask = np.zeros(len(result), bool)
     mask[rows] = True
     return pc.replace_with_mask(result, pa.array(mask), pa.array(values))

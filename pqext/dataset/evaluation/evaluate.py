@@ -149,7 +149,7 @@ class _Evaluator(Visitor[pa.Array]):
             values = tuple(comparison_value(value, value_type, node.operand) for value in node.values)
             table = _ValueSet.from_values(array.type, values)
             held = self.prepared[id(node), array.type] = node, table
-        result = held[1].holds(array)
+        result = held[1].contains(array)
         if node.has_null:
             result = pc.if_else(result, result, pa.scalar(None, pa.bool_()))
         return result if indices is None else _expand_entries(result, indices)
@@ -367,7 +367,7 @@ _MANY = 8
 
 def is_in(array: pa.Array, values: tuple[Value, ...]) -> pa.Array:
     """Return whether each value of a :func:`to_comparable` array is in ``values``; null for null values."""
-    return _ValueSet.from_values(array.type, values).holds(array)
+    return _ValueSet.from_values(array.type, values).contains(array)
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,13 +402,13 @@ class _ValueSet:
         stored = type if floating else _to_integers(pa.nulls(0, type)).type
         return cls(pa.array(results, stored), len(kept) < len(values))
 
-    def holds(self, array: pa.Array) -> pa.Array:
+    def contains(self, array: pa.Array) -> pa.Array:
         """Return, for each value, whether it is in the set; null for null values."""
         if pa.types.is_null(array.type):
             return pa.nulls(len(array), pa.bool_())
         stored = array if pa.types.is_floating(array.type) else _to_integers(array)
         if self.table is not None and stored.type in (pa.int32(), pa.int64()) and len(stored):
-            result = self.table.holds(stored)
+            result = self.table.contains(stored)
         else:
             result = pc.is_in(stored, self.stored, skip_nulls=True)
         if self.has_nan:
@@ -437,7 +437,7 @@ class IntegerSet:
         self._least, self._most = int(values.min()), int(values.max())
         membership.fill(values, self._keys, self._used)
 
-    def holds(self, array: pa.Array) -> pa.BooleanArray:
+    def contains(self, array: pa.Array) -> pa.BooleanArray:
         """Return, for each integer, whether it is in the set. The results for nulls are undefined."""
         kind = np.int32 if array.type.bit_width == 32 else np.int64
         values = numbers(array.buffers()[1], kind, array.offset, len(array))

@@ -34,20 +34,20 @@ class OrderKey:
         direction = " descending" if self.descending else ""
         return f"{self.value}{direction}{', nulls first' if self.nulls_first else ''}"
 
-    def admits(self, limit: pa.Scalar, is_tie_admitted: bool) -> Expression | bool:
+    def preceding_condition(self, limit: pa.Scalar, includes_ties: bool) -> Expression | bool:
         """Return a condition that is true for all rows that may precede a row whose key is ``limit``.
 
         Return True if all rows may precede it and False if none can. Rows with the same key count as preceding if
-        ``is_tie_admitted``. The condition may also be true for rows that come later.
+        ``includes_ties``. The condition may also be true for rows that come later.
         """
         if not limit.is_valid:
             if self.nulls_first:
-                return self.value.is_null() if is_tie_admitted else False
-            return True if is_tie_admitted else self.value.is_not_null()
+                return self.value.is_null() if includes_ties else False
+            return True if includes_ties else self.value.is_not_null()
         if self.descending:
-            before: Expression = self.value >= limit if is_tie_admitted else self.value > limit
+            before: Expression = self.value >= limit if includes_ties else self.value > limit
         else:
-            before = self.value <= limit if is_tie_admitted else self.value < limit
+            before = self.value <= limit if includes_ties else self.value < limit
         return before | self.value.is_null() if self.nulls_first else before
 
 
@@ -78,13 +78,13 @@ class TopRows:
         self._key_batches: list[pa.RecordBatch] = []
         self._count = self._pending = self._pending_bytes = 0
         self._limit: tuple[pa.Scalar, int] | None = None
-        self._admitted: dict[bool, Expression | bool] = {}
+        self._conditions: dict[bool, Expression | bool] = {}
         self.held = 0
         """Bytes of the rows held."""
 
     def add(self, batch: pa.RecordBatch, values: Sequence[pa.Array], position: int) -> None:
         """Add the rows of a batch; ``values`` are their keys, as returned by :func:`key_values`."""
-        flags = self._admitted_flags(values[0], position)
+        flags = self._candidate_flags(values[0], position)
         if flags is not None and not flags.all():
             batch, values = _take_rows(batch, np.flatnonzero(flags)), [select_flagged(array, flags) for array in values]
         keys = [*values]
@@ -110,32 +110,32 @@ class TopRows:
         return self._limit is not None and bool(self._limit[0].as_py() < key)
 
     def merge_pending(self) -> None:
-        """Merge the buffered rows into the selected rows if worthwhile, so that :meth:`admits` is more selective."""
+        """Merge the buffered rows into the selected rows if this makes :meth:`preceding_condition` more selective."""
         if self._rows is not None and self._count >= self._rows and self._pending > self._rows // 2:
             self._select()
 
-    def admits(self, position: int) -> Expression | bool:
-        """Return the condition that rows added at ``position`` must satisfy to be among the first rows.
+    def preceding_condition(self, position: int) -> Expression | bool:
+        """Return a condition that rows added at ``position`` must satisfy to be among the first rows.
 
         Return True if all rows may be among them, and False if none can be.
         """
         if self._limit is None:
             return True
         limit, last = self._limit
-        is_tie_admitted = len(self._keys) > 1 or position < last
-        if is_tie_admitted not in self._admitted:
-            self._admitted[is_tie_admitted] = self._keys[0].admits(limit, is_tie_admitted)
-        return self._admitted[is_tie_admitted]
+        includes_ties = len(self._keys) > 1 or position < last
+        if includes_ties not in self._conditions:
+            self._conditions[includes_ties] = self._keys[0].preceding_condition(limit, includes_ties)
+        return self._conditions[includes_ties]
 
-    def _admitted_flags(self, keys: pa.Array, position: int) -> NDArray[np.bool_] | None:
+    def _candidate_flags(self, keys: pa.Array, position: int) -> NDArray[np.bool_] | None:
         """Return, for each row, whether its first key may be among the first rows; None if nothing is known."""
         if self._limit is None or not self._limit[0].is_valid or pa.types.is_floating(keys.type):
             return None
         limit, last = self._limit
-        is_tie_admitted = len(self._keys) > 1 or position < last
+        includes_ties = len(self._keys) > 1 or position < last
         names = ("less", "less_equal") if not self._keys[0].descending else ("greater", "greater_equal")
         try:
-            flags = pc.call_function(names[is_tie_admitted], [keys, limit])
+            flags = pc.call_function(names[includes_ties], [keys, limit])
         except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
             return None
         result: NDArray[np.bool_] = flags.fill_null(self._keys[0].nulls_first).to_numpy(zero_copy_only=False)
@@ -162,7 +162,7 @@ class TopRows:
         if self._rows is not None and self._count == self._rows:
             last = self._count - 1
             self._limit = selected.column(0)[last], selected.column(len(self._keys))[last].as_py()
-            self._admitted = {}
+            self._conditions = {}
 
     def _order(self, keys: pa.RecordBatch) -> Any:
         columns: list[pa.Array] = []

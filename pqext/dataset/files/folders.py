@@ -330,12 +330,14 @@ class _Walk:
             step = waiting.pop()
             if step not in seen:
                 seen.add(step)
-                waiting += reversed(self._enter(*step, is_root=len(seen) == 1))
+                waiting += reversed(self._list_folder(*step, is_root=len(seen) == 1))
         self.found = {path: here for path, here in self._found.items() if path not in self._old}
         for folder, log, whole in self._logged:
             self._apply_log(folder, log, whole)
 
-    def _enter(self, directory: str, pattern: tuple[str, ...], *, is_root: bool) -> list[tuple[str, tuple[str, ...]]]:
+    def _list_folder(
+        self, directory: str, pattern: tuple[str, ...], *, is_root: bool
+    ) -> list[tuple[str, tuple[str, ...]]]:
         """List a folder and add its entries and logs to the results of the traversal.
 
         Return the folders to enter next, in order, each with the remaining pattern.

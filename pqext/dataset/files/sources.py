@@ -97,7 +97,7 @@ def _find(path: Any, is_single: bool, guard: TableGuard | None) -> Iterable[Any]
         return _find_remote(path, is_single, guard)
     if not isinstance(path, str):
         return [path]
-    mode = _mode(path)
+    mode = _file_mode(path)
     if mode is not None and stat.S_ISDIR(mode):
         if guard is not None:
             guard.check(path)
@@ -225,7 +225,7 @@ def _fixed_parts(pattern: str) -> int:
 
 def _roots(path: str) -> list[str]:
     """Return the root folders of a path, as defined in :func:`common_root`: one for each alternative in braces."""
-    mode = _mode(path)
+    mode = _file_mode(path)
     if mode is not None:
         absolute = os.path.abspath(path)
         return [absolute if stat.S_ISDIR(mode) else os.path.dirname(absolute)]
@@ -235,7 +235,7 @@ def _roots(path: str) -> list[str]:
     return [os.path.abspath(os.path.join("", *Path(path).parts[: _fixed_parts(path)]))]
 
 
-def _mode(path: str) -> int | None:
+def _file_mode(path: str) -> int | None:
     """Return the mode of the file or folder at a path; None if it does not exist."""
     try:
         return os.stat(path).st_mode

@@ -140,7 +140,7 @@ class FilePlanner:
             for group in self._groups(row_groups):
                 if prune_reason(bound, group) is None and use_page_indexes and not self.options.skips_corrupt:
                     candidate_rows(bound, group)
-                    for leaf in self._leaves_read(self._one_stage({})):
+                    for leaf in self._leaves_read(self._single_stage({})):
                         _ = group.chunk(leaf).page_locations
 
     def _plan_group(
@@ -186,12 +186,12 @@ class FilePlanner:
             if not self.options.skips_corrupt:
                 raise
             # The reader detects and reports the corruption again.
-            return RowGroupPlan(group.index, 0, 0, None, None, (self._one_stage({}),))
+            return RowGroupPlan(group.index, 0, 0, None, None, (self._single_stage({}),))
 
     def _stages(self, group: RowGroupFacts, rows: RowRanges | None) -> tuple[Stage, ...]:
         if not self._conjuncts:
-            return (self._one_stage(self._separate_leaves(group, self._tops) if self.computed else {}),)
-        own = self._separate_leaves(group, self._result_tops)
+            return (self._single_stage(self._separate_leaves(group, self._top_columns) if self.computed else {}),)
+        own = self._separate_leaves(group, self._result_top_columns)
         names, last = self._result_leaves(own)
         requested = [conjunct.bind_row_group(group) for conjunct in self._conjuncts]
         first = requested if len(requested) < 2 else sorted(
@@ -204,7 +204,7 @@ class FilePlanner:
         worth = share * _bytes(group, frozenset(own.values()).union(*later)) >= least
         in_leaves = any(item.asked for item in first)
         if not (worth or in_leaves) or not self._can_read_separately(last):
-            return (self._one_stage(self._separate_leaves(group, self._tops)),)
+            return (self._single_stage(self._separate_leaves(group, self._top_columns)),)
         plain = {top for top in kept if self._node(top).is_leaf}
         columns = tuple(name for name in names if self._node(name).path[0] not in kept)
         stages = [
@@ -227,7 +227,7 @@ class FilePlanner:
         result = leaves_of(group, self.computed, excluded_columns)
         return {column.name: leaf.leaf_start for column, leaf in result.items()}
 
-    def _one_stage(self, leaves: Mapping[str, int]) -> Stage:
+    def _single_stage(self, leaves: Mapping[str, int]) -> Stage:
         """Return a single stage that reads all required columns and evaluates the filter.
 
         ``leaves`` are the leaves of computed columns; other computed columns are read from their VARIANT.
@@ -237,7 +237,7 @@ class FilePlanner:
             within = [column for column in self.computed if column.name not in leaves]
             columns = None if self.columns is None else self._names(self._required_nodes(within))
             only = compared_columns(self.filter) if self._conjuncts and self.filter is not None else frozenset()
-            compared = tuple(sorted(only - self._result_tops))
+            compared = tuple(sorted(only - self._result_top_columns))
             self._known_stages[key] = Stage(columns, self.filter, leaves=key, compared=compared)
         return self._known_stages[key]
 
@@ -258,14 +258,14 @@ class FilePlanner:
         return FilePlanner(self.facts, self.options, self.columns, self.computed, None)
 
     @cached_property
-    def _tops(self) -> frozenset[str]:
+    def _top_columns(self) -> frozenset[str]:
         """The top-level columns to read, without columns that only computed columns use."""
         return frozenset(node.path[0] for node in self._required_nodes(()))
 
     @cached_property
-    def _result_tops(self) -> frozenset[str]:
+    def _result_top_columns(self) -> frozenset[str]:
         """The top-level columns to read for the stored columns of the result."""
-        return self._without_filter._tops
+        return self._without_filter._top_columns
 
     @cached_property
     def _conjuncts(self) -> list[Conjunct]:
@@ -356,7 +356,7 @@ class FilePlanner:
         if self.computed or any(conjunct.is_within_variants for conjunct in self._conjuncts):
             return None
         leaves = self.facts.schema.leaves
-        read = self._leaves_read(self._one_stage({})).union(*(conjunct.leaves for conjunct in self._conjuncts))
+        read = self._leaves_read(self._single_stage({})).union(*(conjunct.leaves for conjunct in self._conjuncts))
         return [leaves[leaf] for leaf in sorted(read)]
 
     def _leaves_read(self, stage: Stage) -> set[int]:

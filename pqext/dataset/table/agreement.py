@@ -87,7 +87,7 @@ class FirstFileSchema(SchemaStrategy):
     def _check_geometries(self, file: ParquetFile) -> None:
         """Raise ``SchemaMismatchError`` if geometries in conditions or computed values differ in CRS or edges."""
         root = file.schema.root
-        for name in self.table_request.compared_tops:
+        for name in self.table_request.compared_columns:
             node = root.child(name)
             if node is None or node.logical_name not in ("GEOMETRY", "GEOGRAPHY") or not root.is_unique(name):
                 continue

@@ -78,13 +78,13 @@ class TableRequest:
         return frozenset(result)
 
     @cached_property
-    def compared_tops(self) -> tuple[str, ...]:
+    def compared_columns(self) -> tuple[str, ...]:
         """Names of the top-level columns of which conditions or computed columns use the stored values.
 
         Conditions that test for nulls do not use values, and coordinates may be transformed to another CRS first.
         """
         tests = () if self.filter is None else leaves(self.filter)
-        values = [operand for leaf in tests if not _tests_null(leaf) for operand in leaf_operands(leaf)]
+        values = [operand for leaf in tests if not _is_null_test(leaf) for operand in leaf_operands(leaf)]
         values += [column.field for column in self.computed_columns]
         return tuple(dict.fromkeys(operand_column(base).path[0] for each in values for base in _stored_bases(each)))
 
@@ -212,7 +212,7 @@ def _stored_bases(operand: Operand) -> list[Base]:
     return bases(operand)
 
 
-def _tests_null(leaf: Expression) -> bool:
+def _is_null_test(leaf: Expression) -> bool:
     inner = leaf.operand if isinstance(leaf, Not) else leaf
     return isinstance(inner, IsNull | IsNotNull) and isinstance(inner.operand, Column)
 

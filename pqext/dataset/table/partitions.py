@@ -85,7 +85,7 @@ class Partitions:
 
     def values(self, sources: Sequence[Any]) -> pa.RecordBatch:
         """Return the partition values, one row per source. A value is null if the source's path does not contain it."""
-        results = [self._stated_values(source) for source in sources]
+        results = [self._folder_or_log_values(source) for source in sources]
         columns = []
         for field in self.schema:
             if field.name == self.rows:
@@ -100,7 +100,7 @@ class Partitions:
             columns.append(_convert_values(texts, field))
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
-    def _stated_values(self, source: Any) -> Mapping[str, Any]:
+    def _folder_or_log_values(self, source: Any) -> Mapping[str, Any]:
         if self.stated is None:
             return _parse_folders(source, self.root)
         return self.stated.get(source_name(source), {})

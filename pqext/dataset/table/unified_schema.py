@@ -301,7 +301,7 @@ def merge_schemas(first: pa.Schema, other: pa.Schema, first_path: str, other_pat
             unified = unify_fields(known, field)
         except Conflict:
             unified = None
-        if unified is None or not (holds_all(unified.type, known.type) and holds_all(unified.type, field.type)):
+        if unified is None or not (can_represent(unified.type, known.type) and can_represent(unified.type, field.type)):
             raise SchemaMismatchError(
                 f"schemas cannot be merged: column {field.name!r} is {known.type} in {first_path} and {field.type} in "
                 f"{other_path}, and no type can represent all values of both"
@@ -324,13 +324,13 @@ def check_case(fields: Iterable[pa.Field], failure: str, advice: str = "", paren
             check_case(children, failure, advice, f"{parent}{field.name}.")
 
 
-def holds_all(type: pa.DataType, file_type: pa.DataType) -> bool:
+def can_represent(type: pa.DataType, file_type: pa.DataType) -> bool:
     """Return whether ``type``, the unified type of a column, can represent every value of ``file_type``."""
     types = pa.types
     if type == file_type or types.is_null(file_type):
         return True
     if types.is_nested(file_type):
-        return _holds_nested(type, file_type)
+        return _can_represent_nested(type, file_type)
     if types.is_decimal(type) and type.precision > 38:
         return False  # most readers, including Spark, do not support such a type
     if types.is_integer(file_type):
@@ -348,17 +348,17 @@ def holds_all(type: pa.DataType, file_type: pa.DataType) -> bool:
     return any(test(file_type) and test(type) for test in same)
 
 
-def _holds_nested(type: pa.DataType, file_type: pa.DataType) -> bool:
+def _can_represent_nested(type: pa.DataType, file_type: pa.DataType) -> bool:
     types = pa.types
     if types.is_struct(file_type):
-        return types.is_struct(type) and all(holds_all(type.field(item.name).type, item.type) for item in file_type)
+        return types.is_struct(type) and all(can_represent(type.field(item.name).type, item.type) for item in file_type)
     if types.is_map(file_type):
         return (
             types.is_map(type)
-            and holds_all(type.key_type, file_type.key_type)
-            and holds_all(type.item_type, file_type.item_type)
+            and can_represent(type.key_type, file_type.key_type)
+            and can_represent(type.item_type, file_type.item_type)
         )
-    return types.is_nested(type) and holds_all(type.value_type, file_type.value_type)
+    return types.is_nested(type) and can_represent(type.value_type, file_type.value_type)
 
 
 def _is_bytes(type: pa.DataType) -> bool:

@@ -165,11 +165,11 @@ def write_dataset(
     return result
 
 
-def check_choice(name: str, choice: str, words: Sequence[str]) -> None:
-    """Raise ``ValueError`` unless ``choice`` is one of ``words``. The message names the option ``name``."""
-    if choice not in words:
-        meant = did_you_mean(str(choice), words)
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, words))}, not {choice!r}{meant}")
+def check_choice(name: str, choice: str, choices: Sequence[str]) -> None:
+    """Raise ``ValueError`` unless ``choice`` is one of ``choices``. The message names the option ``name``."""
+    if choice not in choices:
+        meant = did_you_mean(str(choice), choices)
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, not {choice!r}{meant}")
 
 
 def _resolve_folder(folder: str | os.PathLike[str], storage_options: Mapping[str, Any] | None) -> str:

@@ -108,7 +108,7 @@ class StoreTarget:
         return pending_store(self._uri, self._options)
 
     @property
-    def _inside(self) -> str:
+    def _key_prefix(self) -> str:
         return f"{self._bucket.prefix}/" if self._bucket.prefix else ""
 
     def clean(self, older_than: timedelta = ABANDONED_AFTER) -> CleanupResult:
@@ -116,7 +116,7 @@ class StoreTarget:
         finished = self._finish_committed_job()
         before = datetime.now(UTC) - older_than
         removed: dict[str, None] = {}
-        for item in [*self._bucket.iter_pending_files(self._inside)]:
+        for item in [*self._bucket.iter_pending_files(self._key_prefix)]:
             ours = _OURS.fullmatch(item.key.rpartition("/")[2])
             if ours is not None and item.at < before:
                 self._bucket.abort(item.key, item.upload)
@@ -125,8 +125,8 @@ class StoreTarget:
 
     def ingest_records(self, exclude: Collection[str] = ()) -> dict[str, IngestRecord]:
         result = {}
-        for key in self._bucket.keys(self._inside + LOG):
-            name = key[len(self._inside) :]
+        for key in self._bucket.keys(self._key_prefix + LOG):
+            name = key[len(self._key_prefix) :]
             if name not in exclude and name not in self._put:
                 with suppress(FileNotFoundError):  # an overwrite has removed it in the meantime
                     result[name] = parse_ingest_record(self._bucket.get(key)[0], self._bucket.url(key))
@@ -137,7 +137,7 @@ class StoreTarget:
             check_parents(self._bucket.location(self._bucket.prefix))
 
     def check(self, overwrite: bool, compare: Compare) -> None:
-        if self._bucket.keys(f"{self._inside}{manifests.SINK_LOG}/"):
+        if self._bucket.keys(f"{self._key_prefix}{manifests.SINK_LOG}/"):
             raise ValueError(
                 f"{self.path} belongs to a streaming sink of Spark; readers would ignore the new files, because they "
                 f"are not in the log {manifests.SINK_LOG}; save to another folder"
@@ -171,7 +171,7 @@ class StoreTarget:
         return bool(self._visible_files())
 
     def has_batch(self, batch: Batch) -> bool | None:
-        key = self._inside + batch.name
+        key = self._key_prefix + batch.name
         try:
             return batch.is_in(self._bucket.get(key)[0], self._bucket.url(key))
         except FileNotFoundError:
@@ -206,9 +206,9 @@ class StoreTarget:
                 self._job, uploads, old, after, None if batch is None else (batch.query, batch.number)
             )
             journal_data = journal.dump()
-            check_manifest_size(len(journal_data), self._bucket.url(self._inside + JOURNAL))
+            check_manifest_size(len(journal_data), self._bucket.url(self._key_prefix + JOURNAL))
             try:
-                version = self._bucket.claim(self._inside + JOURNAL, journal_data)
+                version = self._bucket.claim(self._key_prefix + JOURNAL, journal_data)
             except FileExistsError:
                 continue  # another job was faster, or this job's lost response was a success
             try:
@@ -225,7 +225,7 @@ class StoreTarget:
 
     def _stage(self, name: str, data: bytes) -> PendingUpload:
         """Upload a small file, hidden until it is published. A hidden file can be published only once."""
-        file = self._bucket.create(self._inside + name)
+        file = self._bucket.create(self._key_prefix + name)
         file.write(data)
         return file.finish()
 
@@ -234,8 +234,8 @@ class StoreTarget:
 
         Its files are then visible, unless a later job has deleted them.
         """
-        keys = {self._inside + name for name in uploads}
-        if not keys.isdisjoint(self._bucket.keys(self._inside)):
+        keys = {self._key_prefix + name for name in uploads}
+        if not keys.isdisjoint(self._bucket.keys(self._key_prefix)):
             return True
         some = sorted(keys)[:1]  # MinIO lists the uploads of complete keys only
         is_pending = any(item.key == key for key in some for item in self._bucket.iter_pending_files(key))
@@ -248,7 +248,7 @@ class StoreTarget:
     def _discard_attempts(self) -> None:
         """Delete the files of the job's failed attempts."""
         with suppress(Exception):
-            for item in [*self._bucket.iter_pending_files(self._inside)]:
+            for item in [*self._bucket.iter_pending_files(self._key_prefix)]:
                 if f"-{self._job}" in item.key:
                     self._bucket.abort(item.key, item.upload)
 
@@ -261,33 +261,33 @@ class StoreTarget:
 
     def _is_committed(self, job: str) -> bool:
         try:
-            return StoreJournal.load(self._bucket.get(self._inside + JOURNAL)[0], self.path).job == job
+            return StoreJournal.load(self._bucket.get(self._key_prefix + JOURNAL)[0], self.path).job == job
         except FileNotFoundError:
             return False
 
     def _visible_files(self) -> list[str]:
-        inside = len(self._inside)
-        result = self._bucket.keys(self._inside)
+        inside = len(self._key_prefix)
+        result = self._bucket.keys(self._key_prefix)
         with writing():
             check_listing(self._bucket.location(self._bucket.prefix), (key[inside:] for key in result))
         return [key for key in result if not any(map(is_hidden, key[inside:].split("/")))]
 
     def _replaced_files(self, folders: Collection[str] | None) -> tuple[str, ...]:
         """Return the files that an overwrite replaces: all files, or the files in the partitions ``folders``."""
-        inside = len(self._inside)
+        inside = len(self._key_prefix)
         names = [key[inside:] for key in self._visible_files()]
         if folders is not None:
             return tuple(names_in_folders(names, folders))
-        records = [key[inside:] for start in (LOG, BAD_LINES) for key in self._bucket.keys(self._inside + start)]
+        records = [key[inside:] for start in (LOG, BAD_LINES) for key in self._bucket.keys(self._key_prefix + start)]
         return (*names, *records)
 
     def _finish_committed_job(self) -> tuple[str, ...]:
         """Finish the committed job, if any, and return its identifier."""
         try:
-            data, version = self._bucket.get(self._inside + JOURNAL)
+            data, version = self._bucket.get(self._key_prefix + JOURNAL)
         except FileNotFoundError:
             return ()
-        journal = StoreJournal.load(data, self._bucket.url(self._inside + JOURNAL))
+        journal = StoreJournal.load(data, self._bucket.url(self._key_prefix + JOURNAL))
         return (journal.job,) if self._finish(journal, data, version) else ()
 
     def _last_job(self) -> tuple[str, str | None]:
@@ -301,7 +301,7 @@ class StoreTarget:
     def _get_or_none(self, name: str) -> tuple[bytes, str | None]:
         """Return the content and version of a small file; ``(b"", None)`` if the file is missing."""
         try:
-            return self._bucket.get(self._inside + name)
+            return self._bucket.get(self._key_prefix + name)
         except FileNotFoundError:
             return b"", None
 
@@ -319,12 +319,12 @@ class StoreTarget:
             return self._is_published(journal.uploads) is True
         is_void = journal.after is not None and last not in (journal.after, journal.job)
         if batch is not None and last != journal.job and streamed:
-            is_void = is_void or batch.is_in(streamed, self._bucket.url(self._inside + batch.name), by_other_job=True)
+            is_void = is_void or batch.is_in(streamed, self._bucket.url(self._key_prefix + batch.name), by_other_job=True)
         if last != journal.job and not is_void and self._publish(journal, journal_data):
             if batch is not None:
                 self._replace(batch.name, batch.dump(), stream)
             self._replace(commit.SUCCESS, journal.job.encode(), success)
-        self._bucket.release(self._inside + JOURNAL, version)
+        self._bucket.release(self._key_prefix + JOURNAL, version)
         return not is_void
 
     def _is_current(self, journal_data: bytes) -> bool:
@@ -334,33 +334,33 @@ class StoreTarget:
     def _replace(self, name: str, data: bytes, version: str | None) -> None:
         """Replace a small file. Do nothing if its version has changed: another process has then ended the job."""
         with suppress(FileExistsError, FileNotFoundError):
-            self._bucket.replace(self._inside + name, data, version)
+            self._bucket.replace(self._key_prefix + name, data, version)
 
     def _publish(self, journal: StoreJournal, journal_data: bytes) -> bool:
         """Make the files of a job visible and delete replaced files; return False if another process ended the job."""
-        there = self._bucket.keys(self._inside)
+        there = self._bucket.keys(self._key_prefix)
 
         def complete(name: str) -> None:
             upload, etags = journal.uploads[name]
-            if self._inside + name in there:
+            if self._key_prefix + name in there:
                 # Without the pending file, no process can publish it again after a later job has deleted it.
-                self._bucket.abort(self._inside + name, upload)
+                self._bucket.abort(self._key_prefix + name, upload)
                 return
             try:
-                self._bucket.complete(self._inside + name, PendingUpload(upload, tuple(etags)))
+                self._bucket.complete(self._key_prefix + name, PendingUpload(upload, tuple(etags)))
             except FileNotFoundError:
                 if not self._is_current(journal_data):
                     return
                 raise CorruptFileError(
                     f"the committed job {journal.job} cannot be completed, because the store aborted the upload of "
                     f"{name}; remove this record and the files with the job number in their names",
-                    path=self._bucket.url(self._inside + JOURNAL),
+                    path=self._bucket.url(self._key_prefix + JOURNAL),
                 ) from None
 
         _call_in_parallel(complete, [*journal.uploads])
         if not self._is_current(journal_data):
             return False
-        _call_in_parallel(lambda name: self._bucket.delete(self._inside + name), journal.old)
+        _call_in_parallel(lambda name: self._bucket.delete(self._key_prefix + name), journal.old)
         return True
 
 
