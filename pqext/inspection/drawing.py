@@ -107,7 +107,7 @@ def _strips(layout: FileLayout) -> list[Strip]:
     end = [part for part in layout.parts if part.offset >= last]
     if end:
         used = sum(part.length for part in end)
-        rows = _trailing_part_rows(end, [".".join(field.path) for field in layout.facts.schema if field.column is not None])
+        rows = _end_part_rows(end, [".".join(field.path) for field in layout.facts.schema if field.column is not None])
         strips.append(
             Strip(f"After the data: {format_size(used)}", _draw_parts(end), rows, ("part", "offset", "bytes"))
         )
@@ -119,7 +119,7 @@ def column_starts(parts: list[Part]) -> tuple[int, ...]:
     return tuple(part.offset for before, part in pairwise(parts) if part.column != before.column)
 
 
-def _trailing_part_rows(parts: list[Part], names: list[str]) -> tuple[tuple[str, ...], ...]:
+def _end_part_rows(parts: list[Part], names: list[str]) -> tuple[tuple[str, ...], ...]:
     """Return table rows for the parts after the data. Adjacent indexes or filters of a row group share a table row.
 
     Only the ``MAX_ROWS`` largest rows of row groups are included.

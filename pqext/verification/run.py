@@ -26,7 +26,7 @@ from pqext.core.schema.arrow_schema.stored_schema import UnreadableSchemaError, 
 from pqext.core.schema.shape import Shape
 from pqext.verification import chunks, geometries, sort_order, variants
 from pqext.verification.chunk_selection import ChunkSelection
-from pqext.verification.metadata_checks import is_inconsistent, find_differences, find_implausible_annotations
+from pqext.verification.metadata_checks import find_differences, find_implausible_annotations, is_inconsistent
 from pqext.verification.report import Fault, Findings, Report
 
 _RESHRED = (

@@ -319,7 +319,8 @@ class StoreTarget:
             return self._is_published(journal.uploads) is True
         is_void = journal.after is not None and last not in (journal.after, journal.job)
         if batch is not None and last != journal.job and streamed:
-            is_void = is_void or batch.is_in(streamed, self._bucket.url(self._key_prefix + batch.name), by_other_job=True)
+            record = self._bucket.url(self._key_prefix + batch.name)
+            is_void = is_void or batch.is_in(streamed, record, by_other_job=True)
         if last != journal.job and not is_void and self._publish(journal, journal_data):
             if batch is not None:
                 self._replace(batch.name, batch.dump(), stream)
