@@ -43,7 +43,7 @@ _ROWS = 1 << 18
 
 
 class Aggregates:
-    """Aggregate functions over the columns of a scan. If the scan has a limit, only rows within the limit count.
+    """Aggregate functions over the columns of a scan. If the scan has a limit, rows after the limit are ignored.
 
     Names refer to the same columns as in :meth:`pqext.Scan.filter`: to computed columns of the result, such as a
     transformed geometry, and otherwise to columns of the files, even if they are not selected.
@@ -152,7 +152,7 @@ def _resolve(planner: ScanPlanner, column: str | Value) -> str | Column | Comput
 
 
 def _inputs(planner: ScanPlanner, column: ComputedColumn) -> tuple[tuple[str | ComputedColumn, ...], Value | None]:
-    """Return the columns to read for a computed column, and the value to evaluate on the batches read.
+    """Return the columns to read for a computed column, and the value to evaluate on these columns.
 
     A column that does not use partition columns is computed by the scan: the value is then None.
     """
@@ -222,7 +222,7 @@ def _partial_results(
 
 
 def proved_value(group: RowGroup, column: Column, function: str) -> pa.Array | None:
-    """Return an aggregate of a column in a row group as an array of one value; None if metadata does not prove it.
+    """Return an aggregate of a column in a row group as an array of one value; None if the values must be read.
 
     The ``function`` is ``count``, which counts non-null values, ``min`` or ``max``.
     """
@@ -298,7 +298,7 @@ def _extreme(planner: ScanPlanner, column: str | Value, side: str) -> pa.Scalar:
 
 
 def _exact_extreme(chunk: ColumnChunk, side: str) -> pa.Array | None:
-    """Return the exact minimum or maximum of a chunk as an array of one value; None if statistics do not prove it."""
+    """Return the exact minimum or maximum of a chunk as an array of one value; None if the values must be read."""
     bounds, stored, leaf = chunk.bounds(), chunk.metadata.statistics, chunk.node.leaf_type
     kind = leaf.arrow_type()
     if bounds.all_null:

@@ -62,7 +62,7 @@ class NameResolver:
         return replace(column, field=self.resolve(column.field)) if isinstance(column, ComputedColumn) else column
 
     def record_names(self, file: ParquetFile) -> None:
-        """Record the column names of the first file. They apply to all files unless schemas are unified or passed."""
+        """Record the column names of the first file, unless the schema is unified or passed as an argument."""
         if self._names is None and self.rule is None:
             self._names, self._schemas = _FileNames(self.folders, file.schema.root), (file.schema,)
 
@@ -192,7 +192,7 @@ def restrict_columns(
 
 
 def _check_fields(column: Column, selected_names: Sequence[str], names: NameResolver) -> None:
-    """Raise ``ValueError`` if ``column`` is a struct and ``selected_names`` contains only fields of it."""
+    """Raise ``ValueError`` if ``column`` is a struct of which ``selected_names`` contains only some fields."""
     path = ".".join(column.path)
     if path in selected_names or not any(name.startswith(f"{path}.") for name in selected_names):
         return

@@ -28,7 +28,7 @@ class ColumnRecipe:
 
 
 def variant_path(path: str) -> str:
-    """Return a path within a VARIANT, adding the root if it is missing."""
+    """Add the root ``$`` to a path within a VARIANT if the path does not start with it."""
     return path if path.startswith("$") else f"$.{path}"
 
 

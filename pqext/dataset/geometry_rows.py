@@ -74,7 +74,7 @@ class GeometryRows:
         return replace(self, rows=self.rows.select(chosen))
 
     def with_edges(self, edges: Edges) -> GeometryRows:
-        """Return the same rows, with ``edges`` as the edge interpretation of the geometry column.
+        """Return the same rows with ``edges`` as the edges of the geometry column: planar or geodesic.
 
         Raises ``GeometryError`` if the edges are unknown, or are not planar although the CRS is projected.
         """
@@ -124,7 +124,7 @@ class GeometryRows:
 
 
 def _as_rows(rows: Any) -> pa.Table | Scan:
-    """Convert rows: paths to scans, and inputs other than tables and scans to tables."""
+    """Convert paths to scans, and other input to tables. Tables and scans are returned unchanged."""
     if isinstance(rows, pa.Table | Scan):
         return rows
     if isinstance(rows, str | os.PathLike):

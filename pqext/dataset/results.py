@@ -1,4 +1,4 @@
-"""Result formats of a scan: batches, streams, tables and frames."""
+"""Methods that return the result of a scan as batches, streams, tables and frames."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 from typing import TYPE_CHECKING, NoReturn
 
 
-class NotATable:
-    """Mixin that raises an error if a scan is used as a table, a frame or an array."""
+class TableUseGuard:
+    """Mixin that raises errors with a remedy if a scan is used like a table, a frame or an array."""
 
     def __bool__(self) -> bool:
         return True
@@ -71,7 +71,7 @@ class Results:
     _latest: ScanExecutor | None
 
     def _run(self) -> ScanExecutor:
-        """Start a new run of the request. From now on, ``metrics`` reports this run."""
+        """Start a new run of the request, which ``metrics`` reports from now on."""
         self._latest = executor = executor_of(self._planner)
         return executor
 

@@ -22,7 +22,7 @@ from pqext.dataset.planning.explanation import SHOWN, format_plan, format_summar
 from pqext.dataset.planning.plan import Task
 from pqext.dataset.planning.projection import parse_columns
 from pqext.dataset.presentation.columns import Formats
-from pqext.dataset.results import NotATable, Results
+from pqext.dataset.results import Results, TableUseGuard
 from pqext.dataset.scan_planner import ScanPlanner
 from pqext.dataset.scan_request import ScanRequest
 from pqext.dataset.spatial_methods import SpatialMethods
@@ -35,7 +35,7 @@ _PREVIEW_SOURCE_ROWS = 1 << 20
 """Rows displayed in a notebook, and maximum number of rows read to find matching ones."""
 
 
-class Scan(SuggestionMixin, NotATable, SpatialMethods, Aggregates, Results):
+class Scan(SuggestionMixin, TableUseGuard, SpatialMethods, Aggregates, Results):
     """A lazy query over files with a common schema; see :func:`scan`.
 
     A scan is immutable: ``select``, ``filter`` and ``limit`` return new scans. Nothing is read before rows, a count,
@@ -76,7 +76,7 @@ class Scan(SuggestionMixin, NotATable, SpatialMethods, Aggregates, Results):
         return None if self._latest is None else self._latest.metrics
 
     def select(self, *columns: Any) -> Scan:
-        """Return a scan whose result has only ``columns``, in this order.
+        """Return a scan with only ``columns`` in the result, in the given order.
 
         Args:
             columns: Names, dotted paths of struct fields, and values within VARIANT columns
@@ -355,7 +355,7 @@ class Scan(SuggestionMixin, NotATable, SpatialMethods, Aggregates, Results):
         return []
 
     def _preview(self, schema: pa.Schema) -> list[str]:
-        """Return the first rows as lines of HTML, VARIANT values as JSON and geometries as WKT; empty without rows."""
+        """Return HTML lines with the first rows, with VARIANT values as JSON and geometries as WKT; empty if none."""
         from pqext.dataset.presentation.row_text import texts
 
         limit = self._request.limit
@@ -376,7 +376,7 @@ def _cell(text: str | None) -> str:
 
 
 def _display_type(field: pa.Field) -> str:
-    """Format the type of a column for display; VARIANT and geometries by their names."""
+    """Format the type of a column for display: the logical type for VARIANT and geometry columns, else Arrow's."""
     from pqext.geo.types import type_of
     from pqext.variant.types import is_shredded_type, is_variant_type, storage_type
 

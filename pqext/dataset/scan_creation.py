@@ -97,7 +97,7 @@ def _scan_table(
     snapshot: TableSnapshot, selection: tuple[str | ComputedColumn, ...] | None, filter: Filter, schema: SchemaRule,
     files: FileSet, included_columns: tuple[str | None, str | None], skipping: Skipping | None, timezone: str,
 ) -> Scan:
-    """Create a scan of a table. The columns are those of ``schema`` if it is a schema, otherwise of the table."""
+    """Create a scan of a table. The scan has the columns of ``schema`` if it is a schema, otherwise of the table."""
     partitions = snapshot.partitions
     rule = schema if isinstance(schema, pa.Schema) else snapshot.schema
     if isinstance(schema, pa.Schema):

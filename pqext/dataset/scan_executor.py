@@ -45,7 +45,7 @@ _FILTERED_ROWS = 1 << 13
 
 
 class ScanExecutor:
-    """Executor of one run of a planned request. It returns batches or a count, and ``run`` collects its metrics."""
+    """Executor of one run of a planned request, which returns batches or a count. ``run`` collects the metrics."""
 
     def __init__(self, planner: ScanPlanner) -> None:
         self.planner = planner
@@ -58,7 +58,7 @@ class ScanExecutor:
         return self.run.metrics
 
     def batches(self, batch_rows: int) -> Generator[tuple[pa.RecordBatch, int], None, None]:
-        """Yield non-empty batches, each with the total size of the files opened so far.
+        """Yield non-empty batches, and for each batch the total size of the files opened so far.
 
         Reading stops once ``limit`` rows have been returned.
         """
@@ -87,7 +87,7 @@ class ScanExecutor:
     def _iter_matching(
         self, batch_rows: int, row_target: RowTarget | None, with_prefetch: bool = True
     ) -> Generator[tuple[pa.RecordBatch, int], None, None]:
-        """Yield batches of the matching rows of all files, each with the total size of the files opened so far.
+        """Yield batches of matching rows of all files, and for each batch the total size of the files opened so far.
 
         Planning stops once ``row_target`` is certain to be reached, so more rows may be yielded.
         """
@@ -190,7 +190,7 @@ class ScanExecutor:
                     yield sum(sure)
 
     def files(self) -> Generator[tuple[int, ParquetFile, FileRequest], None, None]:
-        """Yield the files that may have matching rows, each with its position and its request."""
+        """Yield position, open file and request of each file that may contain matching rows."""
         for position, file in self.planner.open_files(self.run, self.planner.sources_to_read()):
             with ErrorLocation(file):
                 file_request = self.planner.request_file(position, file)

@@ -101,7 +101,7 @@ class ScanPlanner:
         return Union(row_target, unifier.schema)
 
     def plan(self, pages: bool = False, max_indexed: int | None = None, with_reasons: bool = True) -> list[Task]:
-        """Return a plan for each file, based only on footers and Bloom filters.
+        """Plan each file, based only on footers and Bloom filters.
 
         With ``pages``, the page indexes are read too, as when the scan runs. The ``rows`` of each row group are then
         the rows in pages that may contain a match. Without a limit, the row groups that remain after evaluating
@@ -157,7 +157,7 @@ class ScanPlanner:
             return split_plans(task.row_groups, file, file_request.filter, file_request.is_exact)
 
     def mistake_warnings(self) -> list[str]:
-        """Return warnings about VARIANT paths and boxes that look like mistakes, based on the first file read."""
+        """Return warnings about VARIANT paths and boxes that are likely mistakes, according to the first file read."""
         fields, places = checkable_parts(self.name_resolver.resolve(self.request.filter), self.request.result or ())
         retained = self.sources_to_read() if fields or places else []
         with closing(self.request.files.iter_open(retained[:1], is_learning=True)) as files:

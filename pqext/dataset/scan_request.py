@@ -1,4 +1,4 @@
-"""The request of a scan, as an immutable value."""
+"""Immutable request of a scan: sources, result columns, filter, order and limit."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SchemaRule: TypeAlias = Literal["union"] | pa.Schema | None
 
 @dataclass(frozen=True, eq=False)
 class ScanRequest:
-    """Query for the columns ``result`` of the rows of ``files`` that match ``filter``.
+    """Query that returns the columns ``result`` of all rows in ``files`` that match ``filter``.
 
     A result column is a name or a computed column. Raises ``ValueError`` if options exclude each other.
     """

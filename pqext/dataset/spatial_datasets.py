@@ -115,7 +115,7 @@ def write_dataset(
             return _leaf_names(tree, *centres(batch.column(name)))
     else:
         if resolution is None:
-            raise ValueError(f"partition_by={partition_by!r} needs a resolution=")
+            raise ValueError(f"partition_by={partition_by!r} requires an argument resolution=")
         grid, level, crs = partition_by, resolution, geometry_columns(source.schema)[name].crs
 
         def partition_names(batch: pa.RecordBatch) -> pa.Array:

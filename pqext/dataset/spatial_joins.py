@@ -324,7 +324,7 @@ class _Names:
 
 
 def _names_of(columns: Any) -> list[str]:
-    """Return ``columns`` as a list of names. Raises TypeError unless it is an iterable of names."""
+    """Convert ``columns`` to a list of names. Raises TypeError unless ``columns`` is an iterable of names."""
     if isinstance(columns, str):
         return [columns]
     names: list[Any] = list(columns) if isinstance(columns, Iterable) else [None]

@@ -76,7 +76,7 @@ class SpatialMethods:
             raise ValueError(unknown_column_message(column, by_name).replace("the file has", "the scan has"))
         names = [*geometry_columns(schema)] if column is None else [column]
         if not names:
-            raise ValueError("the result has no geometry column: select one, or call to_crs before select")
+            raise ValueError("the result has no geometry column; select one, or call to_crs before select")
         for name in names:
             item = by_name[name]
             value = col([item]) if isinstance(item, str) else item.field
@@ -135,7 +135,7 @@ class SpatialMethods:
 
 
 def _geometry_column(scan: Query, name: str | None) -> Column:
-    """Return the column ``name``; if None, the only geometry column of the result or, if there is none, of the files.
+    """Return the column ``name``. If None, return the only geometry column of the result, or else of the files.
 
     Geometry columns computed by earlier selections precede geometry columns of the files. Raises ``ValueError`` unless
     there is exactly one.

@@ -216,7 +216,7 @@ def _rectangle(west: float, south: float, east: float, north: float) -> dict[str
 
 
 def _default_id(rows: Any, source: Scan) -> str:
-    """Return the default identifier of the rows: the name of the folder, or of the file if there is a single one."""
+    """Return the default identifier of the rows: the name of the folder or of a single file."""
     if isinstance(rows, str | os.PathLike):
         return _stem(os.fspath(rows))
     paths: Sequence[Any] = source._request.sources

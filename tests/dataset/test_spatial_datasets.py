@@ -85,7 +85,7 @@ def test_equal_points_and_no_points_are_written(xy: Any, tmp_path: Path) -> None
     ("call", "error", "message"),
     [
         (lambda at: geo.write_dataset(POINTS, at, "kd"), ValueError, "partition_by must be one of kdtree, .*'kd'"),
-        (lambda at: geo.write_dataset(POINTS, at, "h3"), ValueError, "'h3' needs a resolution="),
+        (lambda at: geo.write_dataset(POINTS, at, "h3"), ValueError, "'h3' requires an argument resolution="),
         (lambda at: geo.write_dataset(POINTS, at, resolution=13), ValueError, "from 0 to 12, not 13"),
         (lambda at: geo.write_dataset(POINTS, at, target_file_bytes=0), ValueError, "positive number of bytes"),
         (lambda at: geo.write_dataset(POINTS, at, column="att"), ValueError, "no geometry column 'att'.*'at'"),

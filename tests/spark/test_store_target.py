@@ -403,7 +403,7 @@ def test_data_that_conflicts_with_the_folder_is_rejected(options: dict[str, Any]
     with pytest.raises(ValueError, match=r"the name of s3://bucket/data/out/notes\.txt does not end in \.parquet"):
         target.check(True, append_check(lambda: b""))
     target._bucket.put(f"data/out/{JOURNAL}", b"{")
-    with pytest.raises(CorruptFileError, match="the record of an unfinished job is corrupt"):
+    with pytest.raises(CorruptFileError, match="the journal of an unfinished job is corrupt"):
         clean(URL, storage_options=options)
 
 
@@ -420,7 +420,7 @@ SOUND = {"version": 1, "job": JOB, "uploads": {}, "old": [], "after": None, "bat
 )
 def test_invalid_manifest_is_rejected_before_any_change(change: dict[str, Any]) -> None:
     assert StoreJournal.load(json.dumps(SOUND | {"old": ["/a//b.parquet"]}).encode(), "note").old == ("/a//b.parquet",)
-    with pytest.raises(CorruptFileError, match="the record of an unfinished job is corrupt"):
+    with pytest.raises(CorruptFileError, match="the journal of an unfinished job is corrupt"):
         StoreJournal.load(json.dumps(SOUND | change).encode(), "note")
 
 

@@ -102,7 +102,7 @@ def _can_bind(filter: pc.Expression, schema: pa.Schema) -> bool:
 
 
 def translate(filter: pc.Expression, schema: pa.Schema) -> Expression | None:
-    """Translate a condition to a condition that is true for at least the rows that match ``filter``.
+    """Translate ``filter`` to a condition that is true for all matching rows, and possibly for other rows.
 
     Return None if no part of it can be translated.
     """
@@ -128,7 +128,7 @@ def _translate_exactly(filter: pc.Expression, schema: pa.Schema) -> Expression |
 
 
 class _UnsupportedTextError(Exception):
-    """The parser does not support the text of an expression."""
+    """Raised if the parser does not support the text of an expression."""
 
 
 Both = tuple[Any, Expression]
@@ -288,7 +288,7 @@ def conjuncts(condition: pc.Expression) -> list[pc.Expression]:
 
 
 def _conjunct_ranges(items: Items) -> list[range]:
-    """Return one range of ``items`` per conjunct. Nested conjunctions are flattened."""
+    """Return the range of ``items`` that each conjunct occupies. Nested conjunctions are flattened."""
     results: list[range] = []
     opened: list[bool] = []
     at = 0

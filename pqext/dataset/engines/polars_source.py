@@ -83,7 +83,7 @@ def _frame(data: Any) -> pl.DataFrame:
 
 
 def translate(predicate: pl.Expr, schema: pl.Schema) -> Expression | None:
-    """Translate a condition to a condition that is true for at least the rows that match ``predicate``.
+    """Translate ``predicate`` to a condition that is true for all matching rows, and possibly for other rows.
 
     Return None if no part of it can be translated.
     """

@@ -213,7 +213,7 @@ def extreme(array: pa.Array, side: str) -> pa.Array:
 
 
 def to_sortable(array: pa.Array) -> pa.Array:
-    """Cast an array to a type that Arrow can sort; return it unchanged if that is not necessary or not possible."""
+    """Cast an array to a type that Arrow can sort. Return it unchanged if a cast is unnecessary or impossible."""
     while isinstance(array, pa.ExtensionArray):
         array = array.storage
     kind = array.type
@@ -326,7 +326,7 @@ def locate_float(value: Any) -> tuple[Position, Any]:
 
 
 def _units(type: pa.DataType) -> Fraction:
-    """Return by which factor a comparison value is multiplied to obtain the integer that ``type`` stores."""
+    """Return the factor that converts a comparison value to the integer that ``type`` stores."""
     if pa.types.is_decimal(type):
         return Fraction(10**type.scale) if type.scale >= 0 else Fraction(1, 10**-type.scale)
     if pa.types.is_timestamp(type) or pa.types.is_time(type):
@@ -337,7 +337,7 @@ def _units(type: pa.DataType) -> Fraction:
 
 
 def range_of(type: pa.DataType) -> tuple[int, int]:
-    """Return the smallest and largest integer that the type stores."""
+    """Return the smallest and the largest integer that ``type`` can store."""
     if pa.types.is_decimal(type):
         return 1 - 10**type.precision, 10**type.precision - 1
     if pa.types.is_unsigned_integer(type):

@@ -25,7 +25,7 @@ _NOTHING: Counts = (0.0,) * len(_COUNTS)
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Metrics:
-    """Metrics of the last run of a scan so far; see :attr:`pqext.Scan.metrics`.
+    """Metrics of the most recent run of a scan, complete or in progress; see :attr:`pqext.Scan.metrics`.
 
     Times are in seconds and exclude the time spent in the consumer. The times of the phases can add up to more than the
     total if several threads run in parallel.
@@ -162,7 +162,7 @@ class Run:
             batches.close()
 
     def fetch_seconds(self) -> float:
-        """Return the total time spent waiting for bytes so far, in seconds."""
+        """Return the time spent waiting for bytes since the start of the run, in seconds."""
         seconds = self._done[_FETCH_SECONDS]
         if self._open:
             for usage, before in [*self._open.values()]:

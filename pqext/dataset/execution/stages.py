@@ -129,7 +129,7 @@ def _run(
 
 
 def _split_filter(plan: RowGroupPlan, file: ParquetFile) -> tuple[Stage, ...] | None:
-    """Split a plan into stages for the filter's columns and the other columns; return None if that is not possible."""
+    """Split a plan into a stage for the filter's columns and a stage for the others; return None if impossible."""
     if len(plan.stages) > 1:
         return plan.stages
     (stage,) = plan.stages
@@ -199,7 +199,7 @@ class _Window:
         return mask
 
     def restore_types(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Restore the result types of columns that were read dictionary-encoded to compare their entries."""
+        """Cast columns that were read as dictionaries, for faster comparisons, to the types of the result."""
         for place, (result, column) in enumerate(zip(batch.schema, batch.columns, strict=True)):
             if pa.types.is_dictionary(result.type) and (field := self.schema.field(result.name)).type != result.type:
                 batch = batch.set_column(place, field, decode_dictionary(column).cast(field.type))

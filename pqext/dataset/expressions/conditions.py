@@ -98,7 +98,7 @@ class Operand:
 
 
 class StoredOperand(Operand):
-    """A column stored in the file, as opposed to a computed value."""
+    """A column that a file stores, in contrast to a computed value."""
 
     __slots__ = ()
 

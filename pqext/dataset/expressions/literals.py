@@ -339,7 +339,7 @@ def value_type_of_arrow(type: pa.DataType) -> ValueType | None:
 
 
 def to_value(literal: Literal, value_type: ValueType, column: str) -> Value:
-    """Convert ``literal`` to a comparison value for a column of ``value_type``; see ``pqext.core.format.predicate``.
+    """Convert ``literal`` to the type of value that is compared with a column of ``value_type``.
 
     Numbers keep their value whatever the column's width. A float compared with a decimal column becomes the shortest
     decimal that reads as that float, so that ``1.2`` matches 1.20 as in SQL. Text compared with dates, times and

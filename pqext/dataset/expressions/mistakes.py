@@ -38,7 +38,7 @@ _LONGEST = 40
 
 
 class Notation(Enum):
-    """Notation in which the user wrote an expression. Error messages about the expression use it, too."""
+    """Notation in which the user wrote an expression. Error messages about an expression use the same notation."""
 
     SQL = "sql"
     PYTHON = "python"
@@ -197,7 +197,7 @@ def _variant_hint(name: str, notation: Notation, path: Sequence[str]) -> str:
 
 
 def field_error(value: Operand, column: Column, is_variant: bool) -> Exception:
-    """Return the error for a ``column`` whose path leads into a computed column without fields of that name."""
+    """Return the error for a dotted ``column`` that refers to a missing field of the computed column ``value``."""
     name, place = escape_text(column.path[0]), column.place or ""
     if is_variant:
         hint = _variant_hint(name, notation(column), column.path[1:])

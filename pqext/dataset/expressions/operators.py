@@ -158,7 +158,7 @@ class Predicates(Operand):
         return self._compare("==", math.nan)
 
     def starts_with(self, prefix: str | bytes) -> Matches:
-        """Test whether the text begins with ``prefix``. Row groups and pages are skipped by their bounds.
+        """Test whether the text begins with ``prefix``. Bounds of row groups and pages are used for pruning.
 
         >>> from pqext import col
         >>> str(col("name").starts_with("Fi"))

@@ -101,7 +101,7 @@ def matches(array: pa.Array, operator: How, pattern: str | bytes, escape: str) -
 
 
 def prefix_of(operator: How, pattern: str | bytes, escape: str) -> tuple[bytes, bool]:
-    """Return the literal prefix of the pattern, with which every match starts, and whether all such values match."""
+    """Return the literal prefix of the pattern, and whether the pattern matches all values with this prefix."""
     if operator == "starts_with":
         return (pattern.encode() if isinstance(pattern, str) else pattern), True
     if operator != "like" or isinstance(pattern, bytes):
@@ -121,7 +121,7 @@ def is_exact(operator: How, pattern: str | bytes, escape: str) -> bool:
 
 
 def successor(prefix: bytes) -> bytes | None:
-    """Return the least value greater than all values that start with ``prefix``; None if no value is greater."""
+    """Return the minimum of the values that are greater than all values with ``prefix``; None if there are none."""
     retained = prefix.rstrip(b"\xff")
     return retained[:-1] + bytes([retained[-1] + 1]) if retained else None
 

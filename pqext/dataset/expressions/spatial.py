@@ -135,7 +135,7 @@ class SpatialPredicates(Generic[Result]):
         return self._spatial("crosses", geometry)
 
     def overlaps(self, geometry: Any) -> Result:
-        """Test whether both geometries and their intersection have the same dimension, and neither covers the other."""
+        """Test whether the geometries and their intersection have the same dimension, but neither covers the other."""
         return self._spatial("overlaps", geometry)
 
     def covers(self, geometry: Any) -> Result:
@@ -151,7 +151,7 @@ class SpatialPredicates(Generic[Result]):
         return self._spatial("equals", geometry)
 
     def dwithin(self, geometry: Any, distance: float) -> Result:
-        """Test whether the geometry is within ``distance`` of ``geometry``.
+        """Test whether the distance between the geometry and ``geometry`` is at most ``distance``.
 
         ``distance`` is in units of the coordinates for GEOMETRY, in metres on the ellipsoid for GEOGRAPHY.
         """

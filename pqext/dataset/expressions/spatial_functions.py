@@ -142,14 +142,14 @@ class SpatialFunctions(Generic[Result]):
         return self._spatial_value("st_boundary")
 
     def st_buffer(self, distance: float, quad_segs: int = 8) -> Result:
-        """Return the area within ``distance`` of the planar geometry, in units of the coordinates.
+        """Return the area within ``distance``, in coordinate units, of the planar geometry.
 
         ``quad_segs`` segments approximate a quarter of a circle.
         """
         return self._spatial_value("st_buffer", distance, quad_segs)
 
     def st_simplify(self, tolerance: float, preserve_topology: bool = True) -> Result:
-        """Simplify the planar geometry to fewer vertices, at most ``tolerance`` from the original line.
+        """Remove vertices of the planar geometry. The result deviates from the original by at most ``tolerance``.
 
         ``preserve_topology=False`` is faster and may return invalid polygons.
         """

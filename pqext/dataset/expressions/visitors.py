@@ -146,7 +146,7 @@ def columns(expression: Expression) -> tuple[str, ...]:
 
 
 def compared_columns(expression: Expression) -> frozenset[str]:
-    """Return the top-level columns used only in value comparisons, not in spatial predicates or VARIANT paths."""
+    """Return the top-level columns that the condition uses only in comparisons of stored values."""
     result, others = set[str](), set[str]()
     for leaf in leaves(expression):
         is_compared = isinstance(leaf, OneOperand) and isinstance(leaf.operand, Column)
@@ -267,5 +267,5 @@ def _set_timezone(node: Any, timezone: str) -> Any:
 
 
 def _depends_on_timezone(node: Cast | VariantField) -> bool:
-    """Return whether the results of a cast depend on a timezone that the cast does not state."""
+    """Return whether a cast requires a timezone but does not specify one."""
     return node.timezone is None and depends_on_timezone(target_type(node.type))

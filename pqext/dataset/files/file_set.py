@@ -1,4 +1,4 @@
-"""Open the files of a scan in order: one by one, or several concurrently if opening requires network requests."""
+"""Open the files of a scan in order: one at a time, or concurrently if opening requires network requests."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class TableView(Protocol):
 
 @dataclass(eq=False)
 class FileSet(PickledByFields):
-    """Sources of a scan and the options to open them. Derived scans share an instance and its metadata cache."""
+    """Sources of a scan, and options for opening files. Derived scans share one instance and its metadata cache."""
 
     sources: tuple[Any, ...]
     options: ReadOptions = field(default_factory=ReadOptions)
@@ -121,7 +121,7 @@ class FileSet(PickledByFields):
 
     @cached_property
     def schemas(self) -> list[tuple[str, pa.Schema]]:
-        """The distinct Arrow schemas of all files, each with the name of the first file that has it."""
+        """The distinct Arrow schemas of all files, and for each schema the name of the first file with this schema."""
         result: dict[tuple[Any, ...], tuple[str, pa.Schema]] = {}
         before: Schema | None = None
         for position, file in self.iter_open(range(len(self.sources)), is_learning=True):

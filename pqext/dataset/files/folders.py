@@ -1,4 +1,4 @@
-"""Consistent listing of a folder, and patterns of names: ``{a,b}`` for alternatives, ``[^a]`` as in Hadoop.
+"""List folders consistently during saves, and match names with glob patterns, including ``{a,b}`` and ``[^a]``.
 
 A pending or interrupted save is visible either completely or not at all.
 
@@ -42,7 +42,7 @@ _SET = re.compile(r"\[([!^]?)(\]?[^]]*\])")
 
 
 def expand_braces(pattern: str) -> list[str]:
-    """Expand ``{a,b}`` in ``pattern``. Returns the patterns in order, or only ``pattern`` if no braces contain a comma.
+    """Expand ``{a,b}`` in ``pattern``, and return the patterns in order. Braces without a comma are not expanded.
 
     Raises ``LimitError`` for more than 10,000 patterns, or for too many nested braces.
     """
@@ -157,8 +157,8 @@ class Journal:
             old = tuple(ReplacedFile(_check_path(name), int(size), int(mtime)) for name, size, mtime in content["old"])
         except (ValueError, TypeError, KeyError, OverflowError) as error:
             raise CorruptFileError(
-                f"the journal of an interrupted save is corrupt ({error}). To discard the save, remove the folder that "
-                "contains the journal; to use the files of the save, move them one folder up first",
+                f"the journal of an interrupted save is corrupt ({error}); to discard the save, remove the folder that "
+                "contains the journal; to keep its files, first move them one folder up",
                 path=path,
             ) from None
         return Journal(new, old)
@@ -204,7 +204,7 @@ def is_hidden(name: str) -> bool:
 def list_files(
     directory: str, pattern: Sequence[str] = (), *, ignore_table_format: bool = False
 ) -> dict[str, str]:
-    """Return the visible files below ``directory``, in order: a mapping of their final paths to their current paths.
+    """Return the visible files below ``directory`` in order, as a mapping from final paths to current paths.
 
     With a ``pattern``, one part per level (``**`` matches any number of levels), only matching files and files in
     matching folders are returned; hidden names never match. The two paths of a file differ as long as the save that
@@ -367,7 +367,7 @@ class _Walk:
         return self._descend(folder, pattern)
 
     def _apply_log(self, folder: str, log: SinkLog, is_complete: bool) -> None:
-        """Restrict the files below ``folder`` to those listed in its log."""
+        """Remove files below ``folder`` that are not listed in the folder's log."""
         start = os.path.join(folder, "")
         files = {path: tuple(path[len(start) :].split(os.sep)) for path in self.found if path.startswith(start)}
         retained = log.committed_files([*files.values()], is_complete)
@@ -403,7 +403,7 @@ class _Walk:
             return False
 
     def agrees(self, previous_walk: _Walk) -> bool:
-        """Return whether no save or removal occurred after ``previous_walk``; other added files are ignored."""
+        """Return whether no save or removal occurred after ``previous_walk``. Files added otherwise are ignored."""
         added = self.found.keys() - previous_walk.found.keys()
         return (
             self.commits == previous_walk.commits

@@ -45,7 +45,7 @@ def read_manifest(path: str) -> bytes:
 
 
 def _iter_lines(path: str) -> Iterator[bytes]:
-    """Yield the lines of the regular file at ``path`` without loading it into memory, since a manifest can be large.
+    """Yield the lines of the regular file at ``path``. The file is not loaded into memory, because it can be large.
 
     Raises the errors of :func:`read_manifest`, and ``LimitError`` if a line is too long.
     """
@@ -146,7 +146,7 @@ def _log_files(folder: str, names: Sequence[str]) -> list[str]:
     first = 0 if together is None else together + 1
     for number in range(first, max(after, default=first - 1) + 1):
         if number not in after:
-            raise CorruptFileError(f"batch {number} is missing from the log of a streaming sink", path=folder)
+            raise CorruptFileError(f"the log of a streaming sink does not contain batch {number}", path=folder)
     retained = [] if together is None else [f"{together}.compact"]
     return retained + [after[number] for number in sorted(after)]
 
@@ -238,8 +238,7 @@ class StoreJournal:
             )
         except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
             raise CorruptFileError(
-                f"the record of an unfinished job is corrupt ({error}), so it is unknown which files belong to the "
-                "data: remove the record and the files of that job",
+                f"the journal of an unfinished job is corrupt ({error}); remove the journal and the files of the job",
                 path=path,
             ) from None
 

@@ -50,7 +50,7 @@ class Summaries(PickledByFields):
         self._waiting = dict.fromkeys(self.folders)
 
     def prepare(self, paths: Sequence[Any], options: ReadOptions) -> None:
-        """Read the summary files that are smaller than the footers of the files at ``paths`` are expected to be.
+        """Read each summary file that is expected to be smaller than the footers of the files at ``paths``.
 
         Raises ``CorruptFileError`` if a summary file that was named explicitly is inconsistent.
         """
@@ -93,7 +93,7 @@ class Summaries(PickledByFields):
         return source
 
     def pop_usages(self) -> list[Usage]:
-        """Return the usage of the summary files since the last call, and reset it."""
+        """Return the usage of the summary files since the last call, and reset the counters."""
         result, self.usages = self.usages, []
         return result
 
@@ -160,7 +160,7 @@ def expand_summaries(
 
 
 def _open_summary(file: Any, limits: Limits) -> Summary | None:
-    """Read ``file`` if it is a summary file. Return None if it is not, or if it does not list complete files."""
+    """Read a summary file. Return None if ``file`` is not a summary file, or does not list complete files."""
     if not isinstance(file, str) or not file.endswith(METADATA) or os.path.basename(file) != METADATA:
         return None
     try:

@@ -97,7 +97,7 @@ _QUOTES = "\"'`"
 
 
 def _path_offsets(text: str) -> set[int]:
-    """Return the offsets that are within VARIANT paths. Quotes and brackets at these offsets are not syntax."""
+    """Return the offsets inside VARIANT paths. Quotes and brackets at these offsets do not delimit columns."""
     if ":" not in text:
         return set()
     try:

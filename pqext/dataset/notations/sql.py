@@ -87,7 +87,7 @@ class _Path:
 
 
 class _SyntaxError(ValueError):
-    """A syntax error whose message shows its position in the text."""
+    """Syntax error with a message that shows the position of the error in the text."""
 
 
 def from_sql(text: str) -> Expression:

@@ -85,7 +85,7 @@ def parse_number(text: str) -> int | float | Decimal:
 
 
 def _check_finite(value: float, text: str) -> float:
-    """Return ``value``. Raises ``ValueError`` if it is infinite but its ``text`` is not."""
+    """Return ``value``; raise ``ValueError`` if it is infinite because the number in ``text`` exceeds its range."""
     if isinf(value) and "inf" not in text.lower():
         raise ValueError(f"{text} exceeds the range of double")
     return value
@@ -236,7 +236,7 @@ def parse_null(parser: Any, token: Token) -> exp.Null:
 
 
 def token_offset(text: str, attributes: dict[str, Any]) -> int:
-    """Compute the offset of a token. sqlglot records only the line and column of its last character."""
+    """Compute the offset of a token. sqlglot records only the line and column of the token's last character."""
     lines = text.splitlines(keepends=True)[: int(attributes.get("line") or 1) - 1]
     end = sum(map(len, lines)) + int(attributes.get("col") or 1)
     return max(0, min(end, len(text)) - max(1, len(attributes.get("highlight") or "")))

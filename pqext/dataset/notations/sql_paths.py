@@ -25,7 +25,7 @@ class PathSpan:
 
 
 class PathError(ValueError):
-    """An invalid path in SQL text, with the offset of the error."""
+    """Raised for an invalid path in SQL text, with the offset of the error."""
 
     def __init__(self, offset: int, reason: str) -> None:
         super().__init__(reason)
@@ -127,7 +127,7 @@ def _parse_name(text: str, position: int) -> tuple[str, int]:
     if match is None:
         if text[position : position + 1] == "*":
             raise PathError(position, "a condition cannot use a path with a wildcard, which matches several values")
-        raise PathError(position, "expected the name of a field, quoted unless it is a plain word")
+        raise PathError(position, "expected a field name; quote names other than plain words")
     return match[0], match.end()
 
 

@@ -1,4 +1,4 @@
-"""Prove by statistics and page indexes that rows match, without reading values.
+"""Prove that rows match from statistics and page indexes, without reading values.
 
 A row is certain to match if the negation of the condition cannot be true and no operand can be null. The proof is as
 reliable as pruning in :mod:`pqext.dataset.pruning.row_groups`. Without a proof, a row is not certain.

@@ -138,13 +138,13 @@ def _equality_selectivity(low: Any, high: Any) -> float:
 
 
 def rank(cost: float, share: float) -> float:
-    """Return the cost of a condition per row that it removes. Conditions with lower ranks are evaluated first."""
+    """Return the cost of a condition per row that the condition removes. Conditions are evaluated in this order."""
     return cost / max(1 - share, _LEAST)
 
 
 @dataclass(slots=True)
 class PassRates:
-    """Number of rows on which each condition was evaluated, and number of these rows that matched."""
+    """Counters for each condition: rows on which it was evaluated, and rows that matched."""
 
     counts: dict[Expression, tuple[int, int]] = field(default_factory=dict)
 

@@ -1,4 +1,4 @@
-"""Plans of a query: the row groups, rows and byte ranges to read, their stages, and the reasons for skipping the rest.
+"""Plans of a query: row groups, rows and byte ranges to read, stages, and reasons for skipping other row groups.
 
 A plan is immutable data. :mod:`pqext.dataset.planning.planner` creates it from the metadata of files, it is sent as
 JSON to the process that executes it (:mod:`pqext.dataset.execution.stages`), where :func:`check_plans` checks that it

@@ -73,7 +73,7 @@ class FilePlanner:
         return (self._plan_group(group, bound, use_page_indexes, with_ranges, row_target) for group in groups)
 
     def outlines(self, with_reasons: bool) -> Iterator[RowGroupPlan]:
-        """Yield a plan without stages for each row group, with its stored bytes if it may contain matching rows.
+        """Yield a plan without stages for each row group. Stored bytes are included if a row may match.
 
         ``with_reasons`` adds complete reasons, and the stored bytes of pruned row groups. If the file is
         ``by_footer_alone``, only its statistics are evaluated, otherwise Bloom filters as well.
@@ -373,7 +373,7 @@ class RowTarget:
 
 
 def _prove_no_match(bound: Bound, group: RowGroupFacts, *, with_reasons: bool) -> Proof | None:
-    """Return a proof that no row matches; None if a row may match. Without ``with_reasons``, it has no details."""
+    """Return a proof that no row matches; None if a row may match. The proof has details only if ``with_reasons``."""
     if with_reasons:
         return prove_no_match(bound, group)
     return None if row_group_may_match(bound, group) else _REFUSED

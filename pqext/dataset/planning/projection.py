@@ -206,7 +206,7 @@ def read_leaves(
     batches: Iterator[pa.RecordBatch], batch_rows: int, rows: RowRanges | NDArray[np.int64] | None,
     compared_leaves: Collection[int], budget: Budget,
 ) -> Iterator[tuple[pa.RecordBatch, dict[Key, pa.Array]]]:
-    """Yield ``batches`` of a row group, and for each batch the values of VARIANT fields, read from ``leaves``.
+    """Yield ``batches`` of a row group. For each batch, also yield the values of VARIANT fields from ``leaves``.
 
     Strings of the leaves ``compared_leaves`` are returned as dictionary arrays if they are stored dictionary-encoded.
     """

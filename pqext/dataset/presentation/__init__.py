@@ -1,1 +1,1 @@
-"""Convert values for readers that lack their types: to text, JSON, WKT and Python objects."""
+"""Convert values to text, JSON, WKT and Python objects, for readers that do not support the original types."""

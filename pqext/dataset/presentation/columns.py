@@ -59,7 +59,7 @@ class Formats:
                 raise ValueError(f"{name}={value!r} creates Python objects, which Arrow cannot represent; {remedy}")
 
     def arrow_formats(self) -> Formats:
-        """Return the same formats, but the stored format instead of formats that Arrow cannot represent."""
+        """Replace formats that Arrow cannot represent with the stored format."""
         return Formats(
             "binary" if self.variants == "python" else self.variants,
             "wkb" if self.geometry == "shapely" else self.geometry,

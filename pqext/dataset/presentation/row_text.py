@@ -93,7 +93,7 @@ class _Columns:
         return LimitError(f"column {name!r}: the text is longer than 2 GiB; read fewer rows at a time")
 
     def _node(self, array: pa.Array, field: pa.Field) -> tuple[Any, ...]:
-        """Describe a column or a nested array for the kernel. The nodes of its children are added first."""
+        """Describe a column or a nested array for the kernel, after adding the descriptions of its children."""
         kinds = TextKind
         if self._formats.geometry != "wkb" and is_geometry(field):
             from pqext.geo.text.wkt import to_wkt

@@ -57,26 +57,26 @@ if TYPE_CHECKING:
     from pqext.geo.predicates.predicate import SpatialPredicate
     from pqext.variant.pruning import VariantPredicate
 
-Question: TypeAlias = "core.Predicate | SpatialPredicate | VariantPredicate"
+ColumnPredicate: TypeAlias = "core.Predicate | SpatialPredicate | VariantPredicate"
 """A predicate on a column's values, or one evaluated by the handler of the column's annotation."""
 
 
 @dataclass(frozen=True)
 class Leaf:
-    """Condition on the column ``node``. No row matches unless all predicates in ``questions`` may match."""
+    """Condition on the column ``node``. No row matches unless all ``predicates`` may match."""
 
     expression: Expression
     node: SchemaNode
-    questions: tuple[Question, ...]
+    predicates: tuple[ColumnPredicate, ...]
 
     @cached_property
     def comparisons(self) -> tuple[core.Comparison | core.IsIn, ...]:
         """The predicates that can be disproved by the minimum and maximum."""
-        return tuple(question for question in self.questions if isinstance(question, core.Comparison | core.IsIn))
+        return tuple(predicate for predicate in self.predicates if isinstance(predicate, core.Comparison | core.IsIn))
 
     @cached_property
     def text(self) -> str:
-        """The expression as text, computed once for all row groups that it prunes."""
+        """The condition as text, formatted once for all row groups."""
         return str(self.expression)
 
     @cached_property
@@ -101,14 +101,14 @@ class AnyOf:
 
 @dataclass(frozen=True, slots=True)
 class ComputedLeaf:
-    """Condition on a computed operand. No row matches unless the operand's bounds allow ``question``.
+    """Condition on a computed operand. No row matches unless the operand's bounds allow ``predicate``.
 
-    The question is a predicate on the operand's values, or a comparison operator with another operand.
+    The predicate tests the operand's values, or is a comparison operator with another operand.
     """
 
     expression: Expression
     operand: Operand
-    question: core.Predicate | tuple[core.Operator, Operand]
+    predicate: core.Predicate | tuple[core.Operator, Operand]
     nodes: Mapping[tuple[Any, ...], SchemaNode | None]
     """The columns that the operand is computed from, by key; None for nested columns, whose bounds are unknown."""
     types: Mapping[tuple[Any, ...], pa.DataType]
@@ -127,9 +127,9 @@ class ComputedLeaf:
             return self.types[base._key()]
 
         result = operand_bounds(self.operand, type, bounds)
-        if not isinstance(self.question, tuple):
-            return core.may_match(self.question, result)
-        operator, other = self.question
+        if not isinstance(self.predicate, tuple):
+            return core.may_match(self.predicate, result)
+        operator, other = self.predicate
         beside = operand_bounds(other, type, bounds)
         kinds = value_type_of_arrow(type_of(self.operand, type)), value_type_of_arrow(type_of(other, type))
         if kinds == (_DATE, _TIMESTAMP):
@@ -213,23 +213,23 @@ def _bind_leaf(leaf: Expression, expression: Expression, schema: Schema) -> Boun
 
 
 def _bind_predicates(
-    expression: Expression, operand: Operand, schema: Schema, questions: tuple[core.Predicate, ...]
+    expression: Expression, operand: Operand, schema: Schema, predicates: tuple[core.Predicate, ...]
 ) -> Bound:
-    """Bind the predicates ``questions`` on an operand's values."""
+    """Bind ``predicates`` on the values of an operand."""
     if isinstance(operand, Column | VariantField):
         node = find(schema, operand_column(operand))
-        return Leaf(expression, node, _column_predicates(operand, node, questions))
-    parts = tuple(_bind_computed(expression, operand, schema, question) for question in questions)
+        return Leaf(expression, node, _column_predicates(operand, node, predicates))
+    parts = tuple(_bind_computed(expression, operand, schema, predicate) for predicate in predicates)
     return parts[0] if len(parts) == 1 else AllOf(parts)
 
 
 def _bind_computed(
-    expression: Expression, operand: Operand, schema: Schema, question: core.Predicate | tuple[core.Operator, Operand]
+    expression: Expression, operand: Operand, schema: Schema, predicate: core.Predicate | tuple[core.Operator, Operand]
 ) -> ComputedLeaf:
-    read = bases(operand) + (bases(question[1]) if isinstance(question, tuple) else [])
+    read = bases(operand) + (bases(predicate[1]) if isinstance(predicate, tuple) else [])
     nodes = {base._key(): _flat_column(base, schema) for base in read}
     types = {base._key(): _column_type(base, schema) for base in read}
-    return ComputedLeaf(expression, operand, question, nodes, types)
+    return ComputedLeaf(expression, operand, predicate, nodes, types)
 
 
 def _flat_column(base: Base, schema: Schema) -> SchemaNode | None:
@@ -240,20 +240,20 @@ def _flat_column(base: Base, schema: Schema) -> SchemaNode | None:
 
 
 def _column_predicates(
-    operand: Operand, node: SchemaNode, questions: tuple[core.Predicate, ...]
-) -> tuple[Question, ...]:
-    """Convert ``questions`` to predicates that can be evaluated on the operand's statistics."""
+    operand: Operand, node: SchemaNode, predicates: tuple[core.Predicate, ...]
+) -> tuple[ColumnPredicate, ...]:
+    """Convert ``predicates`` to predicates that the operand's statistics can disprove."""
     if node.max_repetition_level:
         return ()  # the value of a list element is not the value of a row
     if isinstance(operand, Column):
-        return questions
+        return predicates
     if node.logical_name != "VARIANT":
         return ()
     from pqext.variant.pruning import VariantPredicate
 
     assert isinstance(operand, VariantField)
     zone = operand.timezone
-    return tuple(VariantPredicate(operand.path, operand.type, question, zone) for question in questions)
+    return tuple(VariantPredicate(operand.path, operand.type, predicate, zone) for predicate in predicates)
 
 
 def _check_geometries(column: Column, node: SchemaNode) -> None:
@@ -268,7 +268,9 @@ def _geometry_base(leaf: Spatial) -> Base:
     return bases(leaf.operand)[0]
 
 
-def _spatial_predicates(leaf: Spatial, node: SchemaNode, is_negated: bool, schema: Schema) -> tuple[Question, ...]:
+def _spatial_predicates(
+    leaf: Spatial, node: SchemaNode, is_negated: bool, schema: Schema
+) -> tuple[ColumnPredicate, ...]:
     for base in bases(leaf.operand):
         _check_geometries(operand_column(base), find(schema, operand_column(base)))
     requested: SpatialPredicate | None
@@ -344,7 +346,7 @@ def _comparison_type(operand: Operand, schema: Schema) -> ValueType:
     if kind is None or (isinstance(operand, SpatialValue) and operand.is_geometry):
         node = find(schema, operand) if isinstance(operand, Column) else None
         if node is not None and node.max_repetition_level:
-            raise TypeError(f"column {operand} is repeated, so a row has no single value")
+            raise TypeError(f"column {operand} is repeated; a condition requires one value per row")
         hint = "" if node is None else mistakes.value_hint(node, mistakes.notation(operand))
         position = mistakes.position_text(operand)
         raise TypeError(f"column {operand} can only be compared with null{hint}{position}")

@@ -34,7 +34,7 @@ _Known = Callable[[Base], Bounds]
 
 
 def operand_bounds(operand: Operand, types: _Types, get_bounds: _Known) -> Bounds:
-    """Return the bounds of an operand's values. The bounds have no counts, but ``all_null`` may be set."""
+    """Return the bounds of an operand's values. Counts are not set, but ``all_null`` may be."""
     match operand:
         case Column() | VariantField():
             result = get_bounds(operand)

@@ -54,7 +54,7 @@ def implied_predicate(condition: Comparison) -> tuple[Column, SpatialPredicate] 
 
 
 def result_predicate(condition: Spatial) -> SpatialPredicate | None:
-    """Return a predicate that uses the boxes of a column to prune by a condition on geometries computed from it.
+    """Convert a condition on computed geometries to a predicate that the boxes of the input column can disprove.
 
     Return None if boxes cannot disprove the condition, because the geometries are computed from several columns or an
     empty result may match.

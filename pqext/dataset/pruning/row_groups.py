@@ -1,4 +1,4 @@
-"""Determine which row groups and rows may match a filter, by statistics, Bloom filters and page indexes.
+"""Determine the row groups and rows that may match a filter, from statistics, Bloom filters and page indexes.
 
 A row group is excluded only if metadata proves that it cannot match. An AllOf may match if all operands may match, an
 AnyOf if one may, and a leaf if all its predicates may. Predicates are evaluated on the statistics of a leaf column or
@@ -27,7 +27,7 @@ from pqext.core.indexes.page_index import matching_rows
 from pqext.core.schema.annotations import find_by_logical_type
 from pqext.core.schema.row_ranges import RowRanges, intersection, merge_ranges, union
 from pqext.dataset.expressions.literals import value_text
-from pqext.dataset.pruning.binding import AllOf, AnyOf, Bound, ComputedLeaf, Leaf, Question
+from pqext.dataset.pruning.binding import AllOf, AnyOf, Bound, ColumnPredicate, ComputedLeaf, Leaf
 
 if TYPE_CHECKING:
     from pqext.core.schema.facts import RowGroupFacts
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def row_group_may_match(bound: Bound, row_group: RowGroupFacts) -> bool:
-    """Return whether a row of ``row_group`` may match. False only if metadata proves that no row does."""
+    """Return whether a row of ``row_group`` may match. False only if metadata proves that no row matches."""
     match bound:
         case AllOf():
             return all(row_group_may_match(operand, row_group) for operand in bound.operands)
@@ -43,7 +43,7 @@ def row_group_may_match(bound: Bound, row_group: RowGroupFacts) -> bool:
             return any(row_group_may_match(operand, row_group) for operand in bound.operands)
         case ComputedLeaf():
             return bound.may_match(row_group.bounds)
-    return all(_predicate_may_match(bound.node, row_group, question) for question in bound.questions)
+    return all(_predicate_may_match(bound.node, row_group, predicate) for predicate in bound.predicates)
 
 
 def prune_reason(bound: Bound, row_group: RowGroupFacts) -> str | None:
@@ -96,31 +96,31 @@ _STATISTICS = ("statistics",)
 
 
 def _may_match_all(leaf: Leaf, bounds: Bounds) -> bool:
-    return all(may_match(question, bounds) for question in leaf.comparisons)
+    return all(may_match(predicate, bounds) for predicate in leaf.comparisons)
 
 
-def _predicate_may_match(node: SchemaNode, row_group: RowGroupFacts, question: Question) -> bool:
-    if isinstance(question, IsNull | IsNotNull):
-        return _null_test_may_match(node, row_group, question)
+def _predicate_may_match(node: SchemaNode, row_group: RowGroupFacts, predicate: ColumnPredicate) -> bool:
+    if isinstance(predicate, IsNull | IsNotNull):
+        return _null_test_may_match(node, row_group, predicate)
     annotation = find_by_logical_type(node.logical_name)
     if annotation is not None:
-        return annotation.load().may_match(node, row_group, question)
-    if not isinstance(question, Comparison | IsIn):
+        return annotation.load().may_match(node, row_group, predicate)
+    if not isinstance(predicate, Comparison | IsIn):
         return True  # a predicate for a handler that does not exist
     bounds = row_group.bounds(node)
-    if not may_match(question, bounds):
+    if not may_match(predicate, bounds):
         return False
-    return not is_equality(question) or row_group.chunk(node).may_contain(restrict_to_bounds(question, bounds))
+    return not is_equality(predicate) or row_group.chunk(node).may_contain(restrict_to_bounds(predicate, bounds))
 
 
-def _null_test_may_match(node: SchemaNode, row_group: RowGroupFacts, question: IsNull | IsNotNull) -> bool:
+def _null_test_may_match(node: SchemaNode, row_group: RowGroupFacts, predicate: IsNull | IsNotNull) -> bool:
     """Return whether a null test on a group may match. A group is null if all its leaves are null."""
     for leaf in node.leaves():
         if leaf.max_repetition_level:
             continue  # an element of a list is not a row
         if leaf.max_definition_level == node.max_definition_level:
-            return may_match(question, row_group.bounds(leaf))
-        if isinstance(question, IsNull) and not may_match(question, row_group.bounds(leaf)):
+            return may_match(predicate, row_group.bounds(leaf))
+        if isinstance(predicate, IsNull) and not may_match(predicate, row_group.bounds(leaf)):
             return False
     return True
 
@@ -142,8 +142,8 @@ def _bounds_text(leaf: Leaf, row_group: RowGroupFacts) -> str:
     return f": values lie between {low} and {high}"
 
 
-def _is_nan_test(question: Comparison | IsIn) -> bool:
-    return isinstance(question, Comparison) and question.value != question.value
+def _is_nan_test(predicate: Comparison | IsIn) -> bool:
+    return isinstance(predicate, Comparison) and predicate.value != predicate.value
 
 
 def rows_that_may_match(bound: Bound, row_group: RowGroupFacts) -> RowRanges:
@@ -158,7 +158,7 @@ def rows_that_may_match(bound: Bound, row_group: RowGroupFacts) -> RowRanges:
             return reduce(union, (rows_that_may_match(operand, row_group) for operand in bound.operands), [])
         case ComputedLeaf():
             return _derived_rows(bound, row_group)
-    answers = (_predicate_rows(bound.node, row_group, question) for question in bound.questions)
+    answers = (_predicate_rows(bound.node, row_group, predicate) for predicate in bound.predicates)
     return reduce(intersection, (whole if answer is None else answer for answer in answers), whole)
 
 
@@ -193,24 +193,24 @@ def candidate_rows(bound: Bound, row_group: RowGroupFacts) -> RowRanges | None:
     return None if rows == [range(row_group.num_rows)] else rows
 
 
-def _predicate_rows(node: SchemaNode, row_group: RowGroupFacts, question: Question) -> RowRanges | None:
+def _predicate_rows(node: SchemaNode, row_group: RowGroupFacts, predicate: ColumnPredicate) -> RowRanges | None:
     """Return the rows that may satisfy a predicate on ``node``; None if no page can be skipped."""
-    if isinstance(question, IsNull | IsNotNull):
-        return _rows_by_nulls(node, row_group, question)
+    if isinstance(predicate, IsNull | IsNotNull):
+        return _rows_by_nulls(node, row_group, predicate)
     annotation = find_by_logical_type(node.logical_name)
     if annotation is not None:
-        return annotation.load().matching_rows(node, row_group, question)
-    if node.max_repetition_level or not node.is_leaf or not isinstance(question, Comparison | IsIn):
+        return annotation.load().matching_rows(node, row_group, predicate)
+    if node.max_repetition_level or not node.is_leaf or not isinstance(predicate, Comparison | IsIn):
         return None
     pages = row_group.chunk(node).pages
-    return None if pages is None else matching_rows(pages, question)
+    return None if pages is None else matching_rows(pages, predicate)
 
 
-def _rows_by_nulls(node: SchemaNode, row_group: RowGroupFacts, question: IsNull | IsNotNull) -> RowRanges | None:
-    """Return the rows that may satisfy a null test on a group, using the pages of a leaf that is null only with it."""
+def _rows_by_nulls(node: SchemaNode, row_group: RowGroupFacts, predicate: IsNull | IsNotNull) -> RowRanges | None:
+    """Return the rows that may satisfy a null test on a group, from the pages of a leaf that is null only if it is."""
     for leaf in node.leaves():
         if not leaf.max_repetition_level and leaf.max_definition_level == node.max_definition_level:
             pages = row_group.chunk(leaf).pages
             if pages is not None:
-                return matching_rows(pages, question)
+                return matching_rows(pages, predicate)
     return None

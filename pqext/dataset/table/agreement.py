@@ -144,7 +144,7 @@ class FirstFileSchema(SchemaStrategy):
 def check_agreement(
     first: pa.Schema, other: pa.Schema, first_path: str, other_path: str, *, advice: str = ""
 ) -> None:
-    """Raise ``ValueError`` unless columns of both files have the same names, types and metadata.
+    """Raise ``ValueError`` unless both schemas have columns with the same names, types and metadata.
 
     ``advice`` is appended to the message if the schemas can be unified, and advice to read the files separately if not.
     """

@@ -79,7 +79,7 @@ class TableRequest:
 
     @cached_property
     def compared_columns(self) -> tuple[str, ...]:
-        """Names of the top-level columns of which conditions or computed columns use the stored values.
+        """Names of the top-level columns that conditions and computed columns use without a transformation.
 
         Conditions that test for nulls do not use values, and coordinates may be transformed to another CRS first.
         """
@@ -100,7 +100,7 @@ class TableRequest:
         return columns
 
     def check_filter(self, file: ParquetFile) -> None:
-        """Raise the errors of ``find``, ``bind`` and evaluation if a file does not support the filter."""
+        """Raise ``ValueError`` or ``TypeError`` if a file does not have the filter's columns with suitable types."""
         for leaf in self.partitions.file_conditions(self.filter):
             for base in operands(leaf):
                 find(file.schema, operand_column(base), self.partitions.schema.names)
@@ -140,7 +140,7 @@ class TableRequest:
 
 @dataclass(frozen=True)
 class FileRequest:
-    """Request for one file, and the conversion of the file's rows to rows of the result."""
+    """Request for one file: the columns to read, and the conversion of batches to the schema of the result."""
 
     columns: Sequence[str] | None
     """Names and dotted paths to read, all if None."""
@@ -164,7 +164,7 @@ class FileRequest:
     def named_arrays(
         self, computed_values: Sequence[pa.Array], constants: Mapping[str, pa.Array]
     ) -> dict[str, pa.Array]:
-        """Return the computed and the partition columns by name. A computed column hides a partition column."""
+        """Return computed columns and partition columns by name. For equal names, the computed column is returned."""
         return {**constants} | {
             column.name: array for column, array in zip(self.computed, computed_values, strict=True)
         }
@@ -184,7 +184,7 @@ class SchemaStrategy(ABC):
     @property
     @abstractmethod
     def schema(self) -> pa.Schema | None:
-        """The Arrow schema of the result. None if the first file determines it and has not been opened yet."""
+        """The Arrow schema of the result; None if the first file determines the schema and has not been opened yet."""
 
     @abstractmethod
     def check_filter(self, file: ParquetFile) -> None:
