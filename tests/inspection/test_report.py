@@ -130,7 +130,7 @@ def test_footer_extension_is_reported() -> None:
 
 def test_missing_column_or_row_group_is_a_value_error() -> None:
     file = written(pa.table({"a": [1]}))
-    with pytest.raises(ValueError, match="no column 'b'"):
+    with pytest.raises(ValueError, match="unknown column 'b'"):
         inspect(file, columns=["b"])
     with pytest.raises(ValueError, match="row group 1"):
         inspect(file, row_groups=[1])
