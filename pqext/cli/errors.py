@@ -14,7 +14,7 @@ from pqext.core.base.usage import ADVICE, RAISE_LIMIT
 
 _OPTIONS = (
     ('on_invalid="skip"', "--on-invalid skip"), ('check_range="clamp"', "--check-range clamp"),
-    ("check_range=False", "--check-range keep"), ("set the column's crs", "set --crs"),
+    ("check_range=False", "--check-range keep"), ("correct the column's crs", "set --crs"),
     ("pass overwrite=True", "pass --force"), ("omit skipping=", "omit --skipping"),
     (', or on_foreign="ignore" when opening it', ""),
     ("pass ignore_table_format=True", "pass --ignore-table-format"),

@@ -298,7 +298,7 @@ def test_variant_values_are_selected_next_to_partition_columns(tmp_path: Path) -
     field = col("v").variant("$.a", "int64")
     assert read_table(tmp_path, ["y", ("a", field)], (field > 1) & (col("y") != 2)).to_pylist() == [{"y": 1, "a": 2}]
     for columns, filter in (([col("y").variant("$.a", "int64")], None), (None, col("y").variant("$.a", "int64") == 1)):
-        with pytest.raises(TypeError, match="column y is not a VARIANT"):
+        with pytest.raises(TypeError, match="column y is a partition column, not a VARIANT"):
             read_table(tmp_path, columns, filter)
 
 

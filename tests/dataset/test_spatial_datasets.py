@@ -105,6 +105,6 @@ def test_errors_name_the_argument_and_write_nothing(
 
 def test_projected_rows_have_no_cells(tmp_path: Path) -> None:
     frame = geopandas.GeoDataFrame({"id": [1]}, geometry=[shapely.Point(1e6, 2e6)], crs="EPSG:3857")
-    with pytest.raises(GeometryError, match="EPSG:3857; use"):
+    with pytest.raises(GeometryError, match="EPSG:3857; transform"):
         geo.write_dataset(frame, tmp_path / "out", "quadkey", resolution=3)
     assert not [*tmp_path.rglob("*.parquet")]

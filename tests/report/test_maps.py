@@ -152,7 +152,7 @@ def test_query_that_is_not_a_box_is_an_error(tmp_path: Path) -> None:
     file = written(tmp_path / "p.parquet", [shapely.Point(1, 2)])
     result = CliRunner().invoke(app, ["map", str(file), "-o", str(tmp_path / "m.html"), "--bbox", "0", "1", "2", "0"])
     assert result.exit_code == 2
-    assert "ymin 1.0 is above ymax 0.0" in result.output
+    assert "ymin 1.0 is greater than ymax 0.0" in result.output
 
 
 def test_folder_has_files_row_groups_and_pages(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def check_order(value: Value, type: pa.DataType) -> None:
     """Raise ``TypeError`` if the values of a type have no order."""
     if pa.types.is_nested(type) or pa.types.is_interval(type):
         kind = "a VARIANT, a geometry or a struct" if pa.types.is_struct(type) else f"of type {type}"
-        raise TypeError(f"rows cannot be ordered by {value} of type {kind}; order by a value inside it")
+        raise TypeError(f"rows cannot be ordered by {value}, which is {kind}; order by a value inside it")
 
 
 class TopRows:
