@@ -48,7 +48,7 @@ def test_handler_option_selects_columns_and_their_settings() -> None:
     [
         ({"temperature": {"u": "celsius"}}, "option 'temperature' names column 'u', which the schema does not have"),
         ({"temperature": {"t": "feet"}}, "in kelvin or celsius, not 'feet'"),
-        ({"temprature": {"t": "kelvin"}}, "annotations names 'temprature', which is not the option of"),
+        ({"temprature": {"t": "kelvin"}}, "annotations has the key 'temprature', which is not the option of"),
     ],
 )
 def test_invalid_choices_are_named(choices: Any, text: str) -> None:

@@ -85,10 +85,10 @@ class FileAad:
         return self.prefix + self.file_unique + bytes([module]) + ordinals
 
 
-def _encode_ordinal(value: int, parts: str) -> bytes:
+def _encode_ordinal(value: int, noun: str) -> bytes:
     if not 0 <= value <= ORDINAL_MAX:
         raise EncryptionError(f"ordinal {value} is too large: an encrypted file can have at most {ORDINAL_MAX} "
-                              f"{parts}, because ordinals have 16 bits")
+                              f"{noun}, because ordinals have 16 bits")
     return value.to_bytes(2, "little")
 
 

@@ -109,17 +109,17 @@ class ColumnWindows:
             return None  # reading the chunk raises the error
         return (chunks._index, at) if isinstance(chunks, LazyStructs) else None
 
-    def _build_chunks(self, count: int, parts: Sequence[bytes]) -> Sequence[ColumnChunk]:
+    def _build_chunks(self, count: int, raw_chunks: Sequence[bytes]) -> Sequence[ColumnChunk]:
         """Decode ``count`` serialised column chunks, and check that they are complete."""
-        return build_list(_Chunks, count, parts, self.limits, self.path).items
+        return build_list(_Chunks, count, raw_chunks, self.limits, self.path).items
 
 
-def build_list(struct_type: type[_L], count: int, parts: Sequence[bytes], limits: Limits, path: str | None) -> _L:
+def build_list(struct_type: type[_L], count: int, raw_structs: Sequence[bytes], limits: Limits, path: str | None) -> _L:
     """Decode ``count`` serialised structures as the only field, a list, of a ``struct_type``.
 
     Raises ``CorruptFileError`` unless the structures end exactly where the bytes do.
     """
-    data = b"".join((b"\x19", struct_list_header(count), *parts, b"\x00"))
+    data = b"".join((b"\x19", struct_list_header(count), *raw_structs, b"\x00"))
     result, end = decode(struct_type, data, limits=limits, path=path)
     if end != len(data):
         raise CorruptFileError("the footer's structures are not at the expected offsets")

@@ -183,13 +183,13 @@ def check_parents(folder: Location) -> None:
             raise TableFormatError("Iceberg", _url(root, table))
 
 
-def _child_location(folder: Location, parts: Sequence[str]) -> Location:
+def _child_location(folder: Location, names: Sequence[str]) -> Location:
     start = folder.key if folder.key.endswith("/") or not folder.key else f"{folder.key}/"
-    return folder.with_key(start + "/".join(parts))
+    return folder.with_key(start + "/".join(names))
 
 
-def _url(folder: Location, parts: Sequence[str]) -> str:
-    return _child_location(folder, parts).path if parts else folder.path
+def _url(folder: Location, names: Sequence[str]) -> str:
+    return _child_location(folder, names).path if names else folder.path
 
 
 def _split_path(key: str) -> list[str]:

@@ -103,19 +103,19 @@ class LeafColumn:
         return head, rest
 
 
-def join(pieces: Sequence[LeafColumn]) -> LeafColumn:
+def join(columns: Sequence[LeafColumn]) -> LeafColumn:
     """Concatenate consecutive runs of one leaf.
 
     Raises ``ArrayLimitError`` if the byte arrays do not fit into one array.
     """
-    if len(pieces) == 1:
-        return pieces[0]
+    if len(columns) == 1:
+        return columns[0]
 
-    def levels(parts: Sequence[Levels | None]) -> Levels | None:
-        present = [part for part in parts if part is not None]
-        return np.concatenate(present) if len(present) == len(parts) else None
+    def levels(level_arrays: Sequence[Levels | None]) -> Levels | None:
+        present = [array for array in level_arrays if array is not None]
+        return np.concatenate(present) if len(present) == len(level_arrays) else None
 
-    arrays = [piece.array for piece in pieces]
+    arrays = [column.array for column in columns]
     shared = is_shared(arrays)
     if not shared and sum(map(_data_bytes, arrays)) > buffers.ARRAY_BYTES:
         raise ArrayLimitError(
@@ -124,7 +124,7 @@ def join(pieces: Sequence[LeafColumn]) -> LeafColumn:
         )
     array = concatenate_arrays(arrays) if shared else pa.concat_arrays(arrays)
     return LeafColumn(
-        levels([piece.repetition for piece in pieces]), levels([piece.definition for piece in pieces]), array
+        levels([column.repetition for column in columns]), levels([column.definition for column in columns]), array
     )
 
 

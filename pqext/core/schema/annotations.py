@@ -365,7 +365,7 @@ def configured_annotations(options: WriteOptions) -> list[tuple[Annotation, Mapp
     known = {annotation.option for annotation in _REGISTRY.values() if annotation.option}
     for option in options.annotations:
         if option not in known:
-            raise ValueError(f"annotations names {option!r}, which is not the option of a registered annotation")
+            raise ValueError(f"annotations has the key {option!r}, which is not the option of a registered annotation")
     return [(a, chosen) for a in _REGISTRY.values() if (chosen := a.choices(options))]
 
 

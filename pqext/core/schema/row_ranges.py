@@ -113,9 +113,9 @@ class RowQueue:
             count -= len(item)
         return part
 
-    def push_back(self, part: Sequence[range]) -> None:
-        """Put the most recently removed rows, ``part``, back at the front of the queue."""
-        for item in reversed(part):
+    def push_back(self, removed_rows: Sequence[range]) -> None:
+        """Put the most recently removed rows, ``removed_rows``, back at the front of the queue."""
+        for item in reversed(removed_rows):
             if self._rows and self._rows[0].start == item.stop:
                 item = range(item.start, self._rows.popleft().stop)
             self._rows.appendleft(item)
@@ -138,9 +138,9 @@ class NumberQueue:
         self._at += len(part)
         return part
 
-    def push_back(self, part: NDArray[np.int64]) -> None:
-        """Put the most recently removed rows, ``part``, back at the front of the queue."""
-        self._at -= len(part)
+    def push_back(self, removed_rows: NDArray[np.int64]) -> None:
+        """Put the most recently removed rows, ``removed_rows``, back at the front of the queue."""
+        self._at -= len(removed_rows)
 
 
 def group_nearby(ranges: Iterable[tuple[int, int]], max_rows: int) -> Iterator[list[tuple[int, int]]]:

@@ -99,14 +99,14 @@ def describe(
 _Counts = NDArray[np.int64]
 
 
-def _histogram(levels: int | NDArray[np.int16], highest: int, boundaries: PageBoundaries) -> _Counts:
+def _histogram(levels: int | NDArray[np.int16], max_level: int, boundaries: PageBoundaries) -> _Counts:
     """Return the level histogram of each page, as an array with a row for each page and a column for each level."""
-    counts = np.zeros((boundaries.count, highest + 1), np.int64)
+    counts = np.zeros((boundaries.count, max_level + 1), np.int64)
     starts = boundaries.starts("entries")
     if isinstance(levels, int):
         counts[:, levels] = np.diff(starts)
     else:
-        page_statistics.level_counts(levels, starts, highest, counts)
+        page_statistics.level_counts(levels, starts, max_level, counts)
     return counts
 
 

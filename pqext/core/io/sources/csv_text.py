@@ -179,7 +179,7 @@ def detect_delimiter(text: bytes, quote: str = '"', comment: str | None = None) 
     return ","
 
 
-def _field_counts(text: str, delimiter: str, quote: str, comment: str | None, is_cut: bool) -> list[int]:
+def _field_counts(text: str, delimiter: str, quote: str, comment: str | None, is_truncated: bool) -> list[int]:
     """Count the fields in each of the first complete rows. Return ``[0]`` if there are no rows."""
     counts = []
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quotechar=quote)
@@ -191,7 +191,7 @@ def _field_counts(text: str, delimiter: str, quote: str, comment: str | None, is
                 break
     except csv.Error:  # a field exceeds csv.field_size_limit()
         pass
-    return (counts[:-1] if is_cut and len(counts) > 1 else counts) or [0]
+    return (counts[:-1] if is_truncated and len(counts) > 1 else counts) or [0]
 
 
 def add_column_name(reason: str, names: Sequence[str], skip_rows: int = 0) -> str:

@@ -105,13 +105,13 @@ class Bucket:
         with self._error_context(key):
             return response["Body"].read(), str(response["ETag"])
 
-    def put(self, key: str, data: bytes, *, new: bool = False) -> str:
-        """Store a small file and return its etag. With ``new``, raises ``FileExistsError`` if the file exists."""
-        return self._field("ETag", "put_object", key, Body=data, **({"IfNoneMatch": "*"} if new else {}))
+    def put(self, key: str, data: bytes, *, is_new: bool = False) -> str:
+        """Store a small file and return its etag. With ``is_new``, raises ``FileExistsError`` if the file exists."""
+        return self._field("ETag", "put_object", key, Body=data, **({"IfNoneMatch": "*"} if is_new else {}))
 
     def claim(self, key: str, data: bytes) -> str:
         """Store a small file and return its etag. Raises ``FileExistsError`` if the file exists."""
-        return self.put(key, data, new=True)
+        return self.put(key, data, is_new=True)
 
     def replace(self, key: str, data: bytes, version: str | None) -> str:
         """Replace a small file if its version is still ``version`` (None: missing). Return the new version.

@@ -294,13 +294,13 @@ class RemoteSource(Source):
             CACHE.update_size((self._store.number, self._path))
 
 
-def _join(offset: int, length: int, parts: Sequence[tuple[int, Bytes]]) -> Bytes:
-    if not parts:
+def _join(offset: int, length: int, ranges: Sequence[tuple[int, Bytes]]) -> Bytes:
+    if not ranges:
         return EMPTY
-    if len(parts) == 1:
-        return parts[0][1]
+    if len(ranges) == 1:
+        return ranges[0][1]
     data = allocate(length)
-    for start, part in parts:
+    for start, part in ranges:
         data[start - offset : start - offset + len(part)] = part
     data.flags.writeable = False
     return data

@@ -104,7 +104,8 @@ def _locate_arrow(uri: str, scheme: str, options: Options) -> Location:
     try:
         if not hasattr(fs, name):
             raise UnsupportedError(
-                f"this pyarrow was built without {name}", feature=f"{scheme}://", path=redact_uri(uri)
+                f"this pyarrow was built without {name}; install another build, or pass filesystem=",
+                feature=f"{scheme}://", path=redact_uri(uri),
             )
         if name == "S3FileSystem" and not parts.query and not parts.username:
             # Keys are used verbatim, including percent signs, as in other libraries that read S3.

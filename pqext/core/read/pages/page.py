@@ -267,7 +267,7 @@ def open_data(pages: Sequence[RawPage], codec: int, *, max_repetition: int, max_
     return OpenedPages(encoding, repetition if max_repetition else None, definition if max_definition else None, values)
 
 
-def _split_levels(pages: PageRun, encoding: int, highest: int) -> tuple[PageRun, PageRun]:
+def _split_levels(pages: PageRun, encoding: int, max_level: int) -> tuple[PageRun, PageRun]:
     """Split pages into levels, as RLE without a length prefix, and the remaining bytes."""
     if encoding == Encoding.RLE:
         return pages.split()
@@ -276,8 +276,8 @@ def _split_levels(pages: PageRun, encoding: int, highest: int) -> tuple[PageRun,
     # The rare BIT_PACKED levels are converted to RLE here, so that no other code handles them.
     levels, rest = [], []
     for body, count in zip(pages.pages, pages.counts, strict=True):
-        levels.append(view(rle.encode_levels(bit_packed.decode_levels(body, count, highest), highest)))
-        rest.append(body[bit_packed.size(count, highest) :])
+        levels.append(view(rle.encode_levels(bit_packed.decode_levels(body, count, max_level), max_level)))
+        rest.append(body[bit_packed.size(count, max_level) :])
     return PageRun(levels, pages.counts), PageRun(rest, pages.counts)
 
 

@@ -226,12 +226,12 @@ class PageDecoder:
         if decoder(encoding) is None and encoding not in self._metadata.encodings:
             raise CorruptFileError(f"a page declares encoding {encoding}, which its column chunk does not list")
 
-    def _check_level_encoding(self, highest: int, encoding: int) -> None:
+    def _check_level_encoding(self, max_level: int, encoding: int) -> None:
         """Raise ``CorruptFileError`` for an encoding that the format does not allow for levels.
 
         Unknown encodings that the chunk lists are accepted.
         """
-        if not highest or encoding in (Encoding.RLE, Encoding.BIT_PACKED):
+        if not max_level or encoding in (Encoding.RLE, Encoding.BIT_PACKED):
             return
         if decoder(encoding) is not None or encoding not in self._metadata.encodings:
             raise CorruptFileError(f"a page declares encoding {encoding}, which is invalid for levels")

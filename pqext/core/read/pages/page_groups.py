@@ -93,19 +93,19 @@ def iter_groups(run: Sequence[RawPage]) -> Iterator[list[RawPage]]:
         yield group
 
 
-def split_page(page: RawPage, entries: int, codec: int, highest: tuple[int, int]) -> tuple[RawPage, RawPage] | None:
+def split_page(page: RawPage, entries: int, codec: int, max_levels: tuple[int, int]) -> tuple[RawPage, RawPage] | None:
     """Split a page after ``entries`` entries. Return None if the page must be decoded completely.
 
-    ``highest`` are the maximum repetition and definition levels. A corrupt page is decoded completely, which raises the
-    error.
+    ``max_levels`` are the maximum repetition and definition levels. A corrupt page is not split, so its decoder raises
+    the error.
     """
     if page.header.uncompressed_page_size > SPLIT_BYTES or page.indexed_rows is not None:
         return None
     try:
-        repetition, definition, encoding, values = _split_body(page, codec, highest)
+        repetition, definition, encoding, values = _split_body(page, codec, max_levels)
         if sum(count for count, _ in definition) < page.num_values:
             return None
-        defined = sum(count for count, level in definition if level == highest[1])
+        defined = sum(count for count, level in definition if level == max_levels[1])
         width, runs = _value_runs(encoding, values, defined)
     except (ValueError, IndexError):
         return None
@@ -113,12 +113,12 @@ def split_page(page: RawPage, entries: int, codec: int, highest: tuple[int, int]
     for count in (entries, page.num_values - entries):
         levels, definition = _split_runs(definition, count)
         repeats, repetition = _split_runs(repetition, count)
-        used, runs = _split_runs(runs, sum(number for number, level in levels if level == highest[1]))
-        parts.append(_build_page(page, count, encoding, highest, (repeats, levels, used), width))
+        used, runs = _split_runs(runs, sum(number for number, level in levels if level == max_levels[1]))
+        parts.append(_build_page(page, count, encoding, max_levels, (repeats, levels, used), width))
     return parts[0], parts[1]
 
 
-def _split_body(page: RawPage, codec: int, highest: tuple[int, int]) -> tuple[_Runs, _Runs, int, Bytes]:
+def _split_body(page: RawPage, codec: int, max_levels: tuple[int, int]) -> tuple[_Runs, _Runs, int, Bytes]:
     """Return the repetition levels and the definition levels of a page as runs, and the encoding and bytes of its
     values.
 
@@ -131,7 +131,7 @@ def _split_body(page: RawPage, codec: int, highest: tuple[int, int]) -> tuple[_R
         assert second is not None
         encoding: int = second.encoding
         for length, most in zip(
-            (second.repetition_levels_byte_length, second.definition_levels_byte_length), highest, strict=True
+            (second.repetition_levels_byte_length, second.definition_levels_byte_length), max_levels, strict=True
         ):
             levels.append(_parse_hybrid_runs(body[:length], most.bit_length(), count) if most else [(count, 0)])
             body = body[length:]
@@ -142,7 +142,7 @@ def _split_body(page: RawPage, codec: int, highest: tuple[int, int]) -> tuple[_R
     assert first is not None
     body = compression.decompress(codec, body, size)
     encodings = (first.repetition_level_encoding, first.definition_level_encoding)
-    for most, level_encoding in zip(highest, encodings, strict=True):
+    for most, level_encoding in zip(max_levels, encodings, strict=True):
         if not most:
             levels.append([(count, 0)])
             continue
