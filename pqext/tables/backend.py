@@ -1,4 +1,4 @@
-"""Interface of each table format: the files of a version, the layout of new files, commits, and the history."""
+"""Interface of table formats: list the files of a version, lay out and commit new files, and read the history."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class NewFile:
 
 @dataclass(frozen=True, slots=True)
 class FileLayout:
-    """Schema and options of new data files, derived from the schema of the rows and of the table.
+    """Schema and writer options of new data files, derived from the rows and the table.
 
     ``schema`` contains the columns of the rows under their names in files, and ``convert`` converts a batch of rows to
     it. cloudpickle can pickle the layout, so that other processes can write and describe the files.

@@ -32,7 +32,7 @@ _ARGUMENTS = (
     "target_file_bytes", "filter", "dry_run", "storage_options", "progress", "options",
 )
 _MAX_KEYS = 3
-"""Maximum number of keys whose shares of files the text of a result states."""
+"""Maximum number of keys that a printed result lists with their shares of files."""
 _FULL = 0.75
 """Fraction of the target size. Files of at least this size are not compacted."""
 
@@ -246,7 +246,7 @@ def reshred(
     chosen = from_keywords(WriteOptions, {"shredding": dict(shredding)}, base=options)
     rewrite = _Rewrite(open_writer(table, storage_options), chosen, progress)
     if not any(map(is_marked, rewrite.snapshot.schema)):
-        raise ValueError(f"{rewrite.writer.name} has no VARIANT column")
+        raise ValueError(f"{rewrite.writer.name} has no VARIANT column to reshred")
     rewrite.allow_undeclared_shredding = allow_undeclared_shredding
     rewrite.layout(chosen)  # raises errors in the options before files are read
     return rewrite.run([_Group([file], None) for file in rewrite.select(filter)], dry_run, inherits=False)
@@ -258,7 +258,7 @@ def _partition(file: TableFile) -> tuple[Any, ...]:
 
 
 def _combine(files: Sequence[TableFile], target: int) -> list[list[TableFile]]:
-    """Divide the files of each partition into groups of at most ``target`` bytes. Groups of one file are omitted."""
+    """Group the files of each partition, up to ``target`` bytes per group. Groups with a single file are omitted."""
     groups: list[list[TableFile]] = []
     open_groups: dict[tuple[Any, ...], tuple[int, list[TableFile]]] = {}
     for file in files:

@@ -58,7 +58,7 @@ def test_different_files_without_union_are_an_error_that_names_both(spark: Any, 
 @pytest.mark.parametrize(
     ("option", "value", "message"),
     [
-        ("schema", "strict", "expected union"),
+        ("schema", "strict", "expected 'union'"),
         ("include_row_numbers", "", "expected the name"),
         ("memory_bytes", "x", "option memory_bytes: expected a positive integer, not 'x'"),
         ("partition_bytes", "-1", "option partition_bytes: expected a positive integer, not '-1'"),

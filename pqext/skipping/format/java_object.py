@@ -108,7 +108,7 @@ class _Stream:
     def _object(self, depth: int) -> CustomData | None:
         """Parse an object, a string or null.
 
-        Returns the first custom data of the object or its fields; None without custom data.
+        Returns the first custom data of the object or its fields; None if there is no custom data.
         """
         if depth > _MOST_CLASSES:
             self._raise_unsupported(f"objects nest deeper than {_MOST_CLASSES}")
@@ -173,7 +173,7 @@ class _Stream:
     def _values(self, description: ClassDescription, depth: int) -> CustomData | None:
         """Parse the field values of an object, starting with the fields of its topmost superclass.
 
-        Returns the first custom data; None without custom data.
+        Returns the first custom data; None if there is no custom data.
         """
         lineage = []
         ancestor: ClassDescription | None = description

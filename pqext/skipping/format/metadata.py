@@ -291,7 +291,7 @@ def _index_field(column: IndexColumn, version: int, schema: pa.Schema, spark_com
 
 
 def merge_metadata(parts: Sequence[tuple[str | None, StoreMetadata]]) -> StoreMetadata:
-    """Merge the metadata of the parts of a store. ``parts`` contains pairs of path and metadata.
+    """Merge the metadata of a store's parts. ``parts`` contains pairs of path and metadata.
 
     The result has the partition columns and indexes of all parts. Raises ``CorruptFileError`` if two parts are
     inconsistent: the message names the first part, and the error has the path of the second.

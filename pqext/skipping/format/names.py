@@ -1,4 +1,4 @@
-"""Names in a store: of index and partition columns, of objects, and of the table."""
+"""Names in a store: index columns, partition columns, objects, and the table."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def read_parts(
     ``LimitError`` if the rows exceed the memory limit, and ``KeyError`` for a column that no part has.
     """
     if not parts:
-        raise ValueError("parts must not be empty")
+        raise ValueError("parts must not be empty; pass the files of a store")
     if isinstance(decryption, Mapping):
         decryption = FileDecryption(key_retriever=key_retriever(decryption))
     read: list[tuple[str | None, StoreMetadata, pa.Table]] = []

@@ -1,4 +1,4 @@
-"""Index of the bounding box of the geometries of each object, planar or on the globe."""
+"""Index of the bounding boxes of objects, for planar geometries and geographies."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Box(Index):
 
     def collector(self, values: pa.DataType) -> Collector:
         if self.type is None:
-            raise TypeError(f"{self} is not bound to a column")
+            raise TypeError(f"{self} is not bound to a geometry column; call for_field first")
         return _Boxes(self.type)
 
     def may_match(self, leaf: Expression, cells: pa.Array) -> pa.Array | None:

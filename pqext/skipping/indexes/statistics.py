@@ -1,4 +1,4 @@
-"""Indexes of the statistics of each object: minimum and maximum, and the numbers of rows, nulls and NaN.
+"""Indexes of object statistics: minimum and maximum, and the numbers of rows, nulls and NaN.
 
 ``minmax`` is an index of xskipper, a struct of ``min`` and ``max``.
 """

@@ -1,4 +1,4 @@
-"""Indexes of the distinct values of each object: all values, their prefixes, or a Bloom filter of them.
+"""Indexes of the distinct values of objects: all values, prefixes of strings, or a Bloom filter.
 
 ``valuelist`` and ``bloomfilter`` are indexes of xskipper: a list without nulls, and a Spark filter serialised by Java.
 """

@@ -161,7 +161,7 @@ class PartWriter:
 def write_merged(
     parts: Parts, folder: Any, keep: Callable[[IndexColumn], bool], rows: NDArray[np.int64] | None, keys: Any
 ) -> int:
-    """Write the rows of ``parts``, without duplicates, as one part of the latest version. Returns the number of rows.
+    """Write the rows of ``parts``, without duplicates, as one part of the latest version. Return the row count.
 
     If ``rows`` is passed, only these rows are written. ``keep`` selects the indexes. Raises ``CorruptFileError`` if the
     parts lack a column that the metadata lists.

@@ -169,7 +169,7 @@ _SCHEMES = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfs": "abfss", "wasb": "abf
 
 @dataclass(frozen=True)
 class SkippingStatistics:
-    """Skipping statistics of one or more queries: numbers of objects, and total bytes of objects of known size."""
+    """Skipping statistics of one or more queries: numbers of objects, and bytes of objects whose size is known."""
 
     objects: int
     """Objects that were checked."""

@@ -67,7 +67,7 @@ class Store(PickledByFields):
 
     @cached_property
     def extra_metadata(self) -> StoreMetadata | None:
-        """Metadata of the extra parts; None without extra parts."""
+        """Metadata of the extra parts; None if there are no extra parts."""
         folder = join_location(self.location, EXTRA)
         return self.list_parts(folder, (), rows=False)[1].metadata if current_parts(folder) else None
 
@@ -410,7 +410,7 @@ def versions_of(table: pa.Table) -> pa.StructArray:
 def _evidence(
     table: pa.Table, indexes: Sequence[tuple[IndexColumn, Index]], rows: NDArray[np.int64], numbers: NDArray[np.int64]
 ) -> list[Evidence]:
-    """Return the entries of each index in ``rows`` of a table. ``numbers`` contains the object number of each row."""
+    """Return the entries of each index in the ``rows`` of ``table``. ``numbers`` are the object numbers of the rows."""
     entries = table.select([column.name for column, _ in indexes if column.name in table.column_names])
     if len(rows) < len(table):  # otherwise all rows in order
         entries = entries.take(pa.array(rows))

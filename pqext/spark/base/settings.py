@@ -157,7 +157,7 @@ def session_timezone(spark: SparkSession) -> str:
 
 
 def active_timezone() -> str | None:
-    """Return the time zone of the active session, on Spark Classic or Connect; None without an active session."""
+    """Return the time zone of the active session, on Spark Classic or Connect; None if no session is active."""
     from pyspark.sql import SparkSession
     from pyspark.sql.utils import is_remote
 

@@ -107,7 +107,7 @@ def _padded_length(literals: Sequence[str], length: int) -> int:
 
 
 def depends_on_padding(leaf: Expression, schema: T.StructType) -> bool:
-    """Return whether the result of a leaf depends on the padding of CHAR columns of a recorded schema."""
+    """Return whether the result of a leaf depends on the padding of CHAR columns in ``schema``."""
     if isinstance(leaf, IsNull | IsNotNull) and isinstance(leaf.operand, Column):
         return False
     columns = {field.name: field for field in schema if _CHAR.search(_recorded_type(field))}

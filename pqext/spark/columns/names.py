@@ -24,7 +24,7 @@ def quote(name: str) -> str:
 
 
 class Names:
-    """Names of the columns in a schema and of the fields of their structs.
+    """Column names in a schema, with the field names of structs.
 
     An exact match takes precedence over a match that differs only in case.
     """

@@ -61,7 +61,7 @@ def has_choice(field: T.StructField) -> bool:
 
 
 def set_choices(df: DataFrame, choices: Mapping[FieldPath, Shredding]) -> DataFrame:
-    """Set the shredding of VARIANTs in the metadata of the columns of ``df``.
+    """Record the shredding of VARIANTs in the column metadata of ``df``.
 
     The shredding of other VARIANTs is retained.
     """

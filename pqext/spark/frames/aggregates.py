@@ -1,4 +1,4 @@
-"""Compute counts, sums and extremes of groups of rows in the tasks of data source ``pqext``."""
+"""Compute counts, sums and extremes per group in the tasks of data source ``pqext``."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def _check_count(evaluate: Callable[..., Any]) -> Callable[..., Any]:
     def call(*arrays: pa.Array) -> Any:
         if not least <= len(arrays) <= most:
             counts = f"{least} or more" if most == math.inf else " or ".join(map(str, sorted({least, int(most)})))
-            raise TypeError(f"takes {counts} argument{'s' * (counts != '1')}, not {len(arrays)}")
+            raise TypeError(f"expected {counts} argument{'s' * (counts != '1')}, not {len(arrays)}")
         return evaluate(*arrays)
 
     return call
@@ -116,12 +116,12 @@ class _DoubleArguments:
 
 
 def _constant_value(array: pa.Array, name: str) -> Any:
-    """Return the value of an option, which must be the same in all rows; None without rows."""
+    """Return the constant value of an option; None if there are no rows. Raises ``ValueError`` if rows differ."""
     if not len(array):
         return None
     first = array[0]
     if array.null_count or not pc.all(pc.equal(array, first)).as_py():
-        raise ValueError(f"{name} must be the same in all rows, and not null")
+        raise ValueError(f"{name} must have the same value, which is not null, in all rows")
     return first.as_py()
 
 

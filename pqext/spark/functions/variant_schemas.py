@@ -56,7 +56,7 @@ def schema_of_variant(variant: ColumnOrName) -> Column:
 
 
 def schema_of_variant_agg(variant: ColumnOrName) -> Column:
-    """Return the common schema of all VARIANT values of a group, as text; VOID for a group of nulls.
+    """Return the common schema of all VARIANT values in a group, as text; VOID if all values are null.
 
     As for every Arrow aggregate of Spark, the result without rows and without ``groupBy`` has no row, whereas that of
     Spark's ``schema_of_variant_agg`` is one row, VOID.

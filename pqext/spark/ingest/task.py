@@ -187,7 +187,7 @@ def _last_key(path: str) -> str:
 
 @dataclass
 class PartResult:
-    """Counts of rows, bytes of text and invalid documents of a part, and the records of invalid documents."""
+    """Result of a part: counts of rows, bytes of text and invalid documents, and records of invalid documents."""
 
     part: Part
     rows: int = 0

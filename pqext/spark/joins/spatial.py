@@ -226,7 +226,7 @@ _PIECE = 1 << 14
 
 @dataclass(frozen=True)
 class Survey:
-    """Number of rows of a side, and the centres of a sample of its bounding boxes."""
+    """Row count of a side, and the centres of sampled bounding boxes."""
 
     rows: int
     centres: NDArray[np.float64]

@@ -124,7 +124,7 @@ def _parse_bbox(text: str) -> tuple[float, float, float, float]:
 def parse_flag(text: str) -> bool:
     flags = {"true": True, "false": False}
     if text.lower() not in flags:
-        raise ValueError(f"expected true or false, not {text!r}")
+        raise ValueError(f"expected 'true' or 'false', not {text!r}")
     return flags[text.lower()]
 
 
@@ -137,20 +137,20 @@ def _parse_positive_integer(text: str) -> int:
 def _parse_partitioning(text: str) -> Partitioning:
     values: dict[str, Partitioning] = {"hive": "hive", "none": None}
     if text.lower() not in values:
-        raise ValueError(f"expected hive or none, not {text!r}")
+        raise ValueError(f"expected 'hive' or 'none', not {text!r}")
     return values[text.lower()]
 
 
 def _parse_partition_types(text: str) -> dict[str, str]:
     types = json.loads(text)
     if not isinstance(types, dict) or not all(isinstance(type, str) for type in types.values()):
-        raise ValueError(f'expected an object of type names by column, such as {{"zip": "string"}}, not {text!r}')
+        raise ValueError(f'expected a JSON object of type names by column, such as {{"zip": "string"}}, not {text!r}')
     return types
 
 
 def _parse_schema(text: str) -> str:
     if text.lower() != "union":
-        raise ValueError(f"expected union, not {text!r}; omit it if all files have the same schema")
+        raise ValueError(f"expected 'union', not {text!r}; omit the option if all files have the same schema")
     return "union"
 
 
@@ -167,7 +167,7 @@ def _parse_timezone(text: str) -> str:
 
 def _parse_on_invalid(text: str) -> str:
     if text.lower() not in ("raise", "skip"):
-        raise ValueError(f"expected raise or skip, not {text!r}")
+        raise ValueError(f"expected 'raise' or 'skip', not {text!r}")
     return text.lower()
 
 

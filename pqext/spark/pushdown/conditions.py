@@ -139,7 +139,7 @@ def translate_condition(df: DataFrame, expression: Expression, bound: Mapping[An
 
 
 class _Translator(Visitor[Condition]):
-    """Translator of the nodes of an expression to conditions on the columns of ``df``."""
+    """Translator of expression nodes to conditions on the columns of ``df``."""
 
     def __init__(self, df: DataFrame, bound: Mapping[Any, Value]) -> None:
         self.df = df
@@ -344,7 +344,7 @@ def _constant_condition(column: Column, result: bool) -> Condition:
 
 
 def spatial_type(schema: T.StructType, path: tuple[str, ...]) -> geo.GeospatialType | None:
-    """Return the type of a GEOMETRY, GEOGRAPHY or WKB column, using the metadata of WKB; None for other columns."""
+    """Return the geospatial type of a GEOMETRY, GEOGRAPHY or WKB column; None for other columns."""
     field = T.StructField("", schema)
     for name in path:
         if not isinstance(field.dataType, T.StructType) or name not in field.dataType.names:

@@ -141,7 +141,7 @@ def extend_guard(guard: Column | None, residual: Column | None) -> Column | None
 
 
 def leaf_guard(leaf: Column, leaf_type: T.DataType, target_type: T.DataType, op: Operator, value: Any) -> Column | None:
-    """Return a condition on ``leaf`` implied by ``cast(leaf as target_type) op value``; None without a guard.
+    """Return a condition on ``leaf`` implied by ``cast(leaf as target_type) op value``; None if unknown.
 
     The condition is false or null only if the comparison is.
     """
@@ -161,7 +161,7 @@ def leaf_guard(leaf: Column, leaf_type: T.DataType, target_type: T.DataType, op:
 
 
 def list_guard(leaf: Column, leaf_type: T.DataType, target_type: T.DataType, values: Iterable[Any]) -> Column | None:
-    """Return a condition on ``leaf`` implied by ``cast(leaf as target_type) in values``; None without a guard."""
+    """Return a condition on ``leaf`` implied by ``cast(leaf as target_type) in values``; None if unknown."""
     values = list(values)
     if len(values) > MAX_LISTED and len({type(value) for value in values}) == 1:
         low = leaf_guard(leaf, leaf_type, target_type, ">=", min(values))

@@ -62,7 +62,7 @@ def value_bound(
 ) -> Expression | None:
     """Return a condition that pqext can evaluate, and that selects all rows that match a clause or fail in Spark.
 
-    ``is_plain`` returns whether Spark evaluates a leaf identically. Returns None without a bound.
+    ``is_plain`` returns whether Spark evaluates a leaf identically. Returns None if no condition is found.
     """
     risks: list[Expression] = []
     for leaf in visitors.leaves(tree):
@@ -107,7 +107,7 @@ def _values(leaf: Expression) -> tuple[Any, ...]:
 
 
 def function_bound(text: str, get_type: TypeOf, timezone: str, slack: timedelta) -> Expression | None:
-    """Return a bound of a comparison that calls a function or compares a timestamp; None if no bound is known.
+    """Return a bound of a comparison that calls a function or compares a timestamp; None if unknown.
 
     ``slack`` is the maximum difference between local times of the text and those in ``timezone``.
     """
@@ -125,7 +125,7 @@ class _Bounds:
         self.type_of, self.timezone, self.slack = get_type, timezone, slack
 
     def bound(self, node: Any) -> Expression | None:
-        """Return the bound of a clause; None without a bound."""
+        """Return the bound of a clause; None if unknown."""
         try:
             return self._bound(node)
         except (ValueError, TypeError, OverflowError):

@@ -85,7 +85,7 @@ class Aggregation:
         ]
 
     def partial_schema(self, values: T.StructType) -> T.StructType:
-        """Return the schema of the rows that tasks return: the values of groups, then the state of each function."""
+        """Return the schema of the rows that tasks return: group values, then the partial results of each aggregate."""
         self.check(values)
         groups = values.fields[: self.by]
         fields = [T.StructField(f"group_{input_index}", field.dataType) for input_index, field in enumerate(groups)]

@@ -68,7 +68,7 @@ class FileSurvey:
     """Obstacles for Spark's reader that concern complete files."""
 
     def find_obstacles(self, column: str, leaves: Iterable[str] | None = None) -> list[str]:
-        """Return the obstacles of a column, or only of ``leaves``, the dotted paths of leaves in the column."""
+        """Return the obstacles of a column. If ``leaves`` is not None, return only obstacles of these dotted paths."""
         obstacles = self.unsupported.get(column, {})
         return [text for leaf, text in obstacles.items() if leaves is None or leaf in leaves]
 

@@ -152,7 +152,7 @@ class ReadPlan:
         return "\n".join(map(escape_text, format_plan(self.tasks, messages))).lstrip()
 
     def _location(self) -> str | None:
-        """Return the path of the only file, or the folder that contains all files; None without a common folder."""
+        """Return the path of the only file, or the folder that contains all files; None if they share no folder."""
         stores = {_STORE.match(task.path)[0] for task in self.tasks}  # type: ignore[index]
         if len(stores) > 1:
             return None

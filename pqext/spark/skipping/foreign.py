@@ -202,7 +202,7 @@ def exclude_files(frame: DataFrame, pruned_files: set[str]) -> DataFrame:
 
 
 def _select_files(frame: DataFrame, uris: Sequence[str], are_included: bool) -> DataFrame:
-    """Select the rows of files, or of all other files, by URI. Spark has two notations for URIs of local files."""
+    """Select or exclude the rows of the files ``uris``. Spark has two notations for URIs of local files."""
     both = [*uris, *(uri.replace("file:///", "file:/", 1) for uri in uris if uri.startswith("file:///"))]
     if not both and not are_included:
         return frame
@@ -216,7 +216,7 @@ def store_path(uri: str) -> str:
 
 
 def find_type(schema: T.StructType, path: Sequence[str]) -> T.DataType:
-    """Return the type of a column, or of a field of a struct. Raises ``ValueError`` if it does not exist."""
+    """Return the type of a column or struct field. Raises ``ValueError`` if the column or field does not exist."""
     type: T.DataType = schema
     for name in path:
         names = type.names if isinstance(type, T.StructType) else []

@@ -111,7 +111,7 @@ class PqextSource(DataSource):
 
     @concise_errors
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """Return a reader of a stream of files or of the rows of a table, with the columns of ``schema``."""
+        """Return a reader that streams the columns ``schema`` from files or from a table."""
         from pqext.spark.streams.parquet import ParquetStream
         from pqext.spark.streams.tables import TableStream
 

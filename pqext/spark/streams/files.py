@@ -55,7 +55,7 @@ class StreamedFile:
 
 @dataclass(frozen=True)
 class StreamOptions:
-    """Options of a stream of files or of a table."""
+    """Options of a stream that reads files or a table."""
 
     max_files_per_batch: int | None = None
     ignore_missing_files: bool = False
@@ -175,7 +175,7 @@ def _parse_digests(offset: Mapping[str, Any] | None) -> frozenset[bytes]:
     try:
         data = base64.b64decode(offset["seen"], validate=True)
         if offset["version"] != 1 or len(data) != offset["files"] * _DIGEST_BYTES:
-            raise ValueError("the offset is truncated or has an unsupported version")
+            raise ValueError("the offset is truncated or has an unsupported version; use another checkpoint location")
     except (KeyError, ValueError, TypeError) as error:
         raise ValueError(
             f"the checkpoint contains an offset of another source ({error}); use another checkpoint location"

@@ -1,1 +1,1 @@
-"""Write data frames: shredding of VARIANT, files of tasks, and atomic commits of jobs."""
+"""Write data frames: shred VARIANT columns, stage files in tasks, and commit jobs atomically."""

@@ -78,7 +78,7 @@ def load_table(
         if timestamp is not None:
             table.load_as_version(timestamp)
     except TableNotFoundError:
-        raise FileNotFoundError(f"{name} is not a Delta table") from None
+        raise FileNotFoundError(f"{name} is not a Delta table; pass the folder that contains _delta_log") from None
     except (DeltaError, OSError) as error:
         request = "the table" if version is None else f"version {version}"
         request = request if timestamp is None else f"the version of {timestamp}"

@@ -161,7 +161,7 @@ class _LogColumns:
         return self.texts.by_path.get(self._paths[row], {})
 
     def variant_bounds(self, path: tuple[str, ...]) -> list[tuple[bytes | None, bytes | None]]:
-        """Return the lower and upper bounds of a VARIANT column in each file; None without valid bounds."""
+        """Return the lower and upper bounds of a VARIANT column in each file; None for invalid bounds."""
         bounds = self._variant_bounds.get(path)
         if bounds is None:
             stored = self._stored_path(path)

@@ -66,7 +66,8 @@ def _load_from_catalog(source: str, storage_options: Mapping[str, Any] | None) -
     except (NoSuchTableError, NoSuchNamespaceError):
         raise FileNotFoundError(f"iceberg:{source} does not exist in the catalog") from None
     except FileNotFoundError as error:
-        raise FileNotFoundError(f"iceberg:{source}: {error_reason(error, storage_options)}") from None
+        reason = error_reason(error, storage_options)
+        raise FileNotFoundError(f"a file of iceberg:{source} is missing: {reason}") from None
     except (ImportError, NotInstalledError) as error:
         reason = error_reason(error, storage_options)
         raise ImportError(f"the catalog of iceberg:{source} needs a package that is not installed: {reason}") from None

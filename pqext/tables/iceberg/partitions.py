@@ -35,7 +35,7 @@ _EXACT = Context(prec=80)
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """Bucket of a partition: its number, the number of buckets, and the type of the column."""
+    """Bucket number of a partition, with the number of buckets and the column type."""
 
     type: str
     count: int

@@ -122,7 +122,7 @@ def list_snapshots(table: Table) -> str:
 
 
 def locate_file(io: FileIO, path: str) -> Any:
-    """Resolve the location of a file of a table. Files in stores are opened with the settings of ``io``."""
+    """Return the location of a table's file. Files in stores are opened with the settings of ``io``."""
     for prefix in ("file://", "file:"):
         if path.startswith(prefix):
             return path.removeprefix(prefix)
