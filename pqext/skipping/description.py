@@ -201,10 +201,11 @@ def _describe(store: Store, table: Table | None) -> StoreDescription:
         for column in ([] if each is None else each.indexes)
         if column.name != VERSION
     ]  # fmt: skip
-    every = [*files, *current_parts(join_location(store.location, EXTRA))]
+    parts_on_disk = [*files, *current_parts(join_location(store.location, EXTRA))]
     return StoreDescription(
         source_name(store.location), metadata.version, metadata.table_identifier, len(paths.unique()),
-        len(parts.table), len(files), sum(map(_bytes, every)), metadata.partitions, tuple(indexes), metadata.reason,
+        len(parts.table), len(files), sum(map(_bytes, parts_on_disk)), metadata.partitions, tuple(indexes),
+        metadata.reason,
         **counts,
     )  # fmt: skip
 

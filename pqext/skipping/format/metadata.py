@@ -301,12 +301,12 @@ def merge_metadata(parts: Sequence[tuple[str | None, StoreMetadata]]) -> StoreMe
     indexes = {column.name: (column, first_path) for column in first.indexes}
     encryption, encrypted_by = first.encryption, first_path
     for path, part in parts[1:]:
-        for label, mine, theirs in (
+        for label, first_value, second_value in (
             ("version", first.version, part.version),
             ("table", first.table_identifier, part.table_identifier),
         ):
-            if mine != theirs:
-                raise _conflict_error(label, mine, first_path, theirs, path)
+            if first_value != second_value:
+                raise _conflict_error(label, first_value, first_path, second_value, path)
         if part.encryption is not None:
             if encryption is None:
                 encryption, encrypted_by = part.encryption, path
@@ -324,8 +324,8 @@ def merge_metadata(parts: Sequence[tuple[str | None, StoreMetadata]]) -> StoreMe
                 label = f"column {column.name!r}"
                 raise _conflict_error(label, _describe_index(known), known_path, _describe_index(column), path)
             if known.params != column.params:  # all parts must agree on a parameter
-                both = {key: value for key, value in known.params.items() if column.params.get(key) == value}
-                indexes[column.name] = replace(known, params=both), known_path
+                common = {key: value for key, value in known.params.items() if column.params.get(key) == value}
+                indexes[column.name] = replace(known, params=common), known_path
     merged_indexes = tuple(column for column, _ in indexes.values())
     return StoreMetadata(first.version, first.table_identifier, encryption, tuple(partitions), merged_indexes)
 

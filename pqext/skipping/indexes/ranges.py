@@ -50,16 +50,16 @@ class Ranges:
         Returns None if the ranges prove nothing. Raises ``TypeError`` if a literal cannot be compared with the values.
         """
         inner = leaf.operand if isinstance(leaf, Not) else leaf
-        kind = value_type_of_arrow(self.low.type)
-        if kind is None or kind.name == "null" or not isinstance(inner, Comparison | IsIn | Matches):
+        value_type = value_type_of_arrow(self.low.type)
+        if value_type is None or value_type.name == "null" or not isinstance(inner, Comparison | IsIn | Matches):
             return None
         ranges = _ComparableRanges.from_ranges(self)
         if isinstance(leaf, Not) and isinstance(inner, IsIn):
-            may = ranges.may_be_outside([comparison_value(value, kind, inner.operand) for value in inner.values])
+            may = ranges.may_be_outside([comparison_value(value, value_type, inner.operand) for value in inner.values])
         else:
-            alternatives = to_predicates(inner, kind, isinstance(leaf, Not))
-            every = ([core.may_match(predicate, ranges) for predicate in alternative] for alternative in alternatives)
-            may = np.logical_or.reduce([np.logical_and.reduce(results) for results in every])
+            alternatives = to_predicates(inner, value_type, isinstance(leaf, Not))
+            masks = ([core.may_match(predicate, ranges) for predicate in alternative] for alternative in alternatives)
+            may = np.logical_or.reduce([np.logical_and.reduce(results) for results in masks])
         return pa.array(may)
 
 

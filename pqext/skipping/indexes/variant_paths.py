@@ -100,8 +100,8 @@ class _Paths:
                 paths.append(())
             else:
                 paths.append((*(above or ()), node["name"].decode()))
-        named = sorted({format_path(path) for path in paths if path})
-        return pa.array([named], pa.list_(pa.string()))
+        names = sorted({format_path(path) for path in paths if path})
+        return pa.array([names], pa.list_(pa.string()))
 
 
 def variant_indexes(

@@ -193,8 +193,8 @@ def _ambiguous_objects(extra_rows: pa.Table, table: Table | None) -> pa.Array:
     names, (sizes, etags) = extra_rows.column(OBJECT_NAME).combine_chunks(), versions_of(extra_rows).flatten()
     versions = pa.table({"name": names, "size": sizes, "etag": etags}).group_by(["name", "size", "etag"]).aggregate([])
     counts = versions.group_by("name").aggregate([([], "count_all")])
-    several = counts.filter(pc.greater(counts.column("count_all"), 1)).column("name")
+    repeated = counts.filter(pc.greater(counts.column("count_all"), 1)).column("name")
     stale = []
     if table is not None:
         stale = extra_rows.column(OBJECT_NAME).filter(pa.array(~table.current_mask(extra_rows))).to_pylist()
-    return pa.array([*several.to_pylist(), *stale], pa.string())
+    return pa.array([*repeated.to_pylist(), *stale], pa.string())

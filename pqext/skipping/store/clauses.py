@@ -90,9 +90,9 @@ def _exclusions(condition: Expression, evidence: Sequence[Evidence], count: int)
         parts = [_exclusions(part, evidence, count) for part in condition.operands]
         if not all(parts):
             return []
-        every = np.logical_and.reduce([np.logical_or.reduce([item.objects for item in part]) for part in parts])
-        reasons = dict.fromkeys(item.reason for part in parts for item in part if (item.objects & every).any())
-        return [Exclusion(every, "; ".join(reasons))]
+        excluded = np.logical_and.reduce([np.logical_or.reduce([item.objects for item in part]) for part in parts])
+        reasons = dict.fromkeys(item.reason for part in parts for item in part if (item.objects & excluded).any())
+        return [Exclusion(excluded, "; ".join(reasons))]
     result = []
     for entries in evidence:
         if entries.index.applies_to(condition):

@@ -189,10 +189,10 @@ class SkippingStatistics:
     @classmethod
     def sum(cls, statistics: Iterable[SkippingStatistics]) -> SkippingStatistics:
         """Return the sum of the statistics of several queries."""
-        every = [*statistics]
+        items = [*statistics]
         return cls(
-            sum(each.objects for each in every), sum(each.skipped for each in every), sum(each.bytes for each in every),
-            sum(each.skipped_bytes for each in every), sum(each.queries for each in every),
+            sum(each.objects for each in items), sum(each.skipped for each in items), sum(each.bytes for each in items),
+            sum(each.skipped_bytes for each in items), sum(each.queries for each in items),
         )  # fmt: skip
 
     def __str__(self) -> str:

@@ -341,8 +341,8 @@ def usable_indexes(metadata: StoreMetadata) -> list[tuple[IndexColumn, Index]]:
     """Return the indexes of registered types, each with its column."""
     if not metadata.is_usable:
         return []
-    both = [(column, restore_index(column.index, column.columns, column.params)) for column in metadata.indexes]
-    return [(column, index) for column, index in both if index is not None]
+    pairs = [(column, restore_index(column.index, column.columns, column.params)) for column in metadata.indexes]
+    return [(column, index) for column, index in pairs if index is not None]
 
 
 def _applicable_indexes(metadata: StoreMetadata, filter: Expression) -> list[tuple[IndexColumn, Index]]:

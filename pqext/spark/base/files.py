@@ -37,8 +37,8 @@ def option_paths(options: Mapping[str, str], *, allow_urls: bool = False) -> lis
     paths = json.loads(options["paths"]) if "paths" in options else [options["path"]] if "path" in options else []
     if not paths or not all(paths):
         raise ValueError("the path is missing: pass a path to load() or save()")
-    is_kept = [allow_urls and (is_remote(path) or path.startswith((_DELTA, _ICEBERG))) for path in paths]
-    return [path if kept else local_path(path) for path, kept in zip(paths, is_kept, strict=True)]
+    are_urls = [allow_urls and (is_remote(path) or path.startswith((_DELTA, _ICEBERG))) for path in paths]
+    return [path if is_url else local_path(path) for path, is_url in zip(paths, are_urls, strict=True)]
 
 
 def replace_table(options: MutableMapping[str, str]) -> MutableMapping[str, str]:

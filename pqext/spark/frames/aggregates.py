@@ -101,8 +101,8 @@ def query(
     )
     encoded = add_settings(encoded, session_setting(spark))
     ensure_registered(spark)
-    made = spark.read.format("pqext").options(**encoded).load(paths)
-    return aggregation.combine(made, list(map(_name, groups)))
+    partial = spark.read.format("pqext").options(**encoded).load(paths)
+    return aggregation.combine(partial, list(map(_name, groups)))
 
 
 def _name(column: str | ComputedColumn) -> str:

@@ -30,8 +30,8 @@ class Side:
     def geometries(self, batch: pa.RecordBatch | pa.Table) -> Geometries:
         """Return the geometries of the column in a batch."""
         column = batch.column(self.number)
-        whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-        return self.parse_array(whole)
+        array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        return self.parse_array(array)
 
     def parse_array(self, array: pa.Array) -> Geometries:
         """Parse an array of the column into geometries."""
@@ -82,8 +82,8 @@ def _find_side(df: DataFrame, name: str | None, side_name: str) -> Side:
     if name is None:
         results = [f.name for f in fields if isinstance(f.dataType, T.GeometryType | T.GeographyType)]
         if len(results) != 1:
-            several = f"several geometry columns, {', '.join(results)}"
-            columns = several if results else "no GEOMETRY or GEOGRAPHY column"
+            description = f"several geometry columns, {', '.join(results)}"
+            columns = description if results else "no GEOMETRY or GEOGRAPHY column"
             raise ValueError(f"{columns} on the {side_name}: pass on=(left, right)")
         name = results[0]
     positions = [number for number, field in enumerate(fields) if field.name == name]
@@ -92,18 +92,18 @@ def _find_side(df: DataFrame, name: str | None, side_name: str) -> Side:
         raise ValueError(f"{len(positions) or 'no'} columns {name!r} on the {side_name}{hint}")
     type = _geospatial_type(df.schema, name)
     if type is None:
-        kind = fields[positions[0]].dataType.simpleString()
+        type_name = fields[positions[0]].dataType.simpleString()
         raise TypeError(
-            f"column {name!r} on the {side_name} is {kind}, not GEOMETRY, GEOGRAPHY or BINARY with WKB: "
+            f"column {name!r} on the {side_name} is {type_name}, not GEOMETRY, GEOGRAPHY or BINARY with WKB: "
             "create geometries with st_point or st_geomfromwkt"
         )
     return Side(positions[0], name, type)
 
 
 def _geospatial_type(schema: T.StructType, name: str) -> GeospatialType | None:
-    held = schema[name].dataType
-    if isinstance(held, T.GeometryType | T.GeographyType) and held.srid == held.MIXED_SRID:
-        return GeospatialType(None, "spherical" if isinstance(held, T.GeographyType) else "planar")
+    data_type = schema[name].dataType
+    if isinstance(data_type, T.GeometryType | T.GeographyType) and data_type.srid == data_type.MIXED_SRID:
+        return GeospatialType(None, "spherical" if isinstance(data_type, T.GeographyType) else "planar")
     return spatial_type(schema, (name,))
 
 
@@ -118,10 +118,10 @@ def join_schemas(left: T.StructType, right: T.StructType, suffix: str, *extra_co
     Raises ``ValueError`` if names are still duplicated.
     """
     used = set(left.names)
-    theirs = [
+    right_fields = [
         T.StructField(f.name + suffix if f.name in used else f.name, f.dataType, True, f.metadata) for f in right
     ]
-    fields = [*left.fields, *theirs, *extra_columns]
+    fields = [*left.fields, *right_fields, *extra_columns]
     names = [field.name for field in fields]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:

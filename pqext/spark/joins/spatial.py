@@ -84,18 +84,18 @@ def spatial_join(
     _check_choice("strategy", strategy, get_args(Strategy))
     find_sides(left, right, on)
     only_left = how in ("semi", "anti")
-    whole = T.StructType(left.schema.fields) if only_left else join_schemas(left.schema, right.schema, suffix)
-    schema = _result_schema(whole, columns)
+    full_schema = T.StructType(left.schema.fields) if only_left else join_schemas(left.schema, right.schema, suffix)
+    schema = _result_schema(full_schema, columns)
     if strategy == "grid" and how != "inner":
         raise ValueError(f"strategy 'grid' supports inner joins only, not {how!r}: omit strategy")
     right_frame = right
-    left, right, names = _select_columns(left, right, on, whole, schema)
+    left, right, names = _select_columns(left, right, on, full_schema, schema)
     left_side, right_side = find_sides(left, right, on)
     collected, size = None, 0
     if strategy != "grid":
-        here = read_on_driver(right_frame, right.schema)
+        driver_batches = read_on_driver(right_frame, right.schema)
         collected, size = BroadcastRows.collect_bounded(
-            right, broadcast_bytes if strategy == "auto" else math.inf, here
+            right, broadcast_bytes if strategy == "auto" else math.inf, driver_batches
         )
     if collected is None:
         if how != "inner":
@@ -149,10 +149,10 @@ def knn_join(
     left_side, right_side = find_sides(left, right, on)
     if not left_side.type.planar:
         raise TypeError("knn_join needs planar geometries: transform both sides to a projected CRS with st_transform")
-    away = T.StructField(distance_column, T.DoubleType(), True)
-    whole = join_schemas(left.schema, right.schema, suffix, away)
-    schema = _result_schema(whole, columns)
-    left, right, names = _select_columns(left, right, on, whole, schema)
+    distance_field = T.StructField(distance_column, T.DoubleType(), True)
+    full_schema = join_schemas(left.schema, right.schema, suffix, distance_field)
+    schema = _result_schema(full_schema, columns)
+    left, right, names = _select_columns(left, right, on, full_schema, schema)
     left_side, right_side = find_sides(left, right, on)
     most = None if max_distance is None else float(max_distance)
     task = NearestTask(left_side, right_side, BroadcastRows.collect(right), k, most, schema, (*names, distance_column))
@@ -262,8 +262,8 @@ class _SurveyTask:
             middle = middle[np.isfinite(middle).all(axis=1)]
             centres.append(middle[generator.permutation(len(middle))[: _SAMPLED // 4]])
             if len(centres) > 16:
-                every = np.concatenate(centres)
-                centres = [every[generator.permutation(len(every))[:_SAMPLED]]]
+                combined = np.concatenate(centres)
+                centres = [combined[generator.permutation(len(combined))[:_SAMPLED]]]
         sample = np.concatenate(centres)[:_SAMPLED].tobytes() if centres else b""
         columns = [pa.array([rows], pa.int64()), pa.array([sample], pa.binary())]
         yield pa.RecordBatch.from_arrays(columns, names=["rows", "centres"])

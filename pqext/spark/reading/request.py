@@ -163,8 +163,8 @@ class Query:
         ) if table is None else table.partitions
         if "base_path" in arguments:
             check_base_path(roots, partitions.root, places)
-        stated = types or {}
-        is_inferred = any(item.type != pa.string() and item.name not in stated for item in partitions.schema)
+        declared_types = types or {}
+        is_inferred = any(item.type != pa.string() and item.name not in declared_types for item in partitions.schema)
         if not values.get("settings_known"):
             values["assumed"] = tuple(
                 (setting, "corrected") for option, setting in REBASE_MODES.items() if option not in values
@@ -269,24 +269,24 @@ class Query:
     def values_schema(self) -> T.StructType:
         """Return the Spark schema of the rows that are read. Raises ``ValueError`` if a column does not exist."""
         arrow = self.arrow_schema()
-        noted: Mapping[str, RecordedField | None] = self._recorded_fields(arrow)
+        recorded: Mapping[str, RecordedField | None] = self._recorded_fields(arrow)
         if self.columns is not None:
             fields = {field.name: field for field in arrow}
-            requested = [one for one in self.columns if isinstance(one, ComputedColumn)]
+            requested = [column for column in self.columns if isinstance(column, ComputedColumn)]
             if requested:
                 first = self.query(self.files[:1], [item.name for item in requested], filter=None)
-                made = {field.name: field for field in ScanPlanner(first).schema}
-                fields |= {entry.name: _stored_field(entry, fields) or made[entry.name] for entry in requested}
+                scan_fields = {field.name: field for field in ScanPlanner(first).schema}
+                fields |= {entry.name: _stored_field(entry, fields) or scan_fields[entry.name] for entry in requested}
             names = [column.name if isinstance(column, ComputedColumn) else column for column in self.columns]
-            noted = {element.name: _recorded_field(element, noted) for element in requested} | {
-                name: noted.get(name) for name in self.columns if isinstance(name, str)
+            recorded = {element.name: _recorded_field(element, recorded) for element in requested} | {
+                name: recorded.get(name) for name in self.columns if isinstance(name, str)
             }
             missing = [name for name in names if name not in fields]
             if missing:
                 message = python_hint(missing[0]) or f"the columns are {', '.join(arrow.names)}"
                 raise ValueError(f"no column {missing[0]!r}; {message}")
             arrow = pa.schema([fields[name] for name in names])
-        return T.StructType([apply_recorded_type(field, noted.get(field.name)) for field in spark_schema(arrow)])
+        return T.StructType([apply_recorded_type(field, recorded.get(field.name)) for field in spark_schema(arrow)])
 
     def stored_schema(self) -> T.StructType:
         """Return the Spark schema of all columns. Unknown user-defined types are replaced by their stored type."""
@@ -386,9 +386,10 @@ class Query:
         pqext would compare strings by their bytes, and intervals by the stored numbers.
         """
         arrow = self.arrow_schema()
-        noted = self._recorded_fields(arrow)
-        read = [arrow.field(name) for name in visitors.columns(where) if name in noted and name in arrow.names]
-        columns = {field.name: apply_recorded_type(field, noted[field.name]) for field in spark_schema(pa.schema(read))}
+        recorded = self._recorded_fields(arrow)
+        read = [arrow.field(name) for name in visitors.columns(where) if name in recorded and name in arrow.names]
+        schema = spark_schema(pa.schema(read))
+        columns = {field.name: apply_recorded_type(field, recorded[field.name]) for field in schema}
         compared = [leaf for leaf in visitors.leaves(where) if not isinstance(leaf, IsNull | IsNotNull)]
         paths = {path: None for leaf in compared for path in visitors.paths(leaf) if path[0] in columns}
         fields = [field_at_path(columns[path[0]], path) for path in paths]

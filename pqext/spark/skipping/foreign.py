@@ -135,7 +135,7 @@ class FrameTask:
             report.failed.append((place.path, "the file changed during indexing, or its modification time is unknown"))
             return
         indexed = self.parts.layout.indexed
-        cells = [made.cell().cast(item.cells) for made, item in zip(collectors, indexed, strict=True)]
+        cells = [collector.cell().cast(item.cells) for collector, item in zip(collectors, indexed, strict=True)]
         modified, size = int(known.modified[0]), int(known.sizes[0])
         report.read += 1
         writer.add(source, Row(path, modified, size, known.etags[0].as_py(), cells, read=True))
@@ -186,12 +186,12 @@ class FrameIndexing:
         total = min(len(files), 2 * parallelism(self.files.spark))
         task = FrameTask(parts, objects)
         sorted_ = frame.select(F.col(_FILE).alias("file"), *values).repartition(total, "file")
-        made = sorted_.sortWithinPartitions("file").mapInArrow(task.run, REPORT)
+        report_frame = sorted_.sortWithinPartitions("file").mapInArrow(task.run, REPORT)
         title = f"pqext: index {with_noun(len(files), 'file')} for {source_name(location)}"
-        done = parts.run(self.files.spark, made, title, total, self.progress)
+        report = parts.run(self.files.spark, report_frame, title, total, self.progress)
         reason = "Spark found no rows in the file"
-        rowless = [(item.path, reason) for path, item in objects.items() if path not in done.seen]
-        return Summary(len(files), done.added, 0, done.read, (*done.failed, *rowless))
+        rowless = [(item.path, reason) for path, item in objects.items() if path not in report.seen]
+        return Summary(len(files), report.added, 0, report.read, (*report.failed, *rowless))
 
 
 def exclude_files(frame: DataFrame, pruned_files: set[str]) -> DataFrame:
@@ -203,10 +203,10 @@ def exclude_files(frame: DataFrame, pruned_files: set[str]) -> DataFrame:
 
 def _select_files(frame: DataFrame, uris: Sequence[str], are_included: bool) -> DataFrame:
     """Select or exclude the rows of the files ``uris``. Spark has two notations for URIs of local files."""
-    both = [*uris, *(uri.replace("file:///", "file:/", 1) for uri in uris if uri.startswith("file:///"))]
-    if not both and not are_included:
+    all_uris = [*uris, *(uri.replace("file:///", "file:/", 1) for uri in uris if uri.startswith("file:///"))]
+    if not all_uris and not are_included:
         return frame
-    result = F.col(_FILE).isin(both)
+    result = F.col(_FILE).isin(all_uris)
     return frame.where(result if are_included else ~result)
 
 
@@ -242,9 +242,9 @@ def _is_temporal(type: T.DataType) -> bool:
 
 
 def _create_column(operand: Any) -> Any:
-    first, *rest = operand.path
+    first, *nested = operand.path
     column = F.col(quote(first))
-    for name in rest:
+    for name in nested:
         column = column[name]
     return column
 

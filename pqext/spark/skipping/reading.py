@@ -118,10 +118,10 @@ def _resolve_name(column: Column, schema: T.StructType) -> Column:
     type: T.DataType = schema
     for name in column.path:
         names = type.names if isinstance(type, T.StructType) else []
-        alike = [item for item in names if item.lower() == name.lower()]
-        if name not in names and len(alike) != 1:
+        matches = [item for item in names if item.lower() == name.lower()]
+        if name not in names and len(matches) != 1:
             return column
-        path.append(name if name in names else alike[0])
+        path.append(name if name in names else matches[0])
         assert isinstance(type, T.StructType)
         type = type[path[-1]].dataType
     return replace(column, path=tuple(path))

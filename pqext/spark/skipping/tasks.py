@@ -90,12 +90,12 @@ class StoreParts:
             parts = list_all_parts(self.store.source(self.storage_options))
             remove_parts([part for part in parts if self.job in source_name(part)])
             raise
-        whole = Report()
-        for one in reports:
-            whole.added, whole.read = whole.added + one.added, whole.read + one.read
-            whole.failed += one.failed
-            whole.seen |= one.seen
-        return whole
+        combined = Report()
+        for report in reports:
+            combined.added, combined.read = combined.added + report.added, combined.read + report.read
+            combined.failed += report.failed
+            combined.seen |= report.seen
+        return combined
 
 
 @dataclass(frozen=True)
@@ -147,8 +147,8 @@ class TaskIndexing:
         task = ParquetTask(work, replace(self.indexer, indexes=layout.indexed), parts)
         frame = self.spark.range(0, total, 1, total).mapInArrow(task.run, REPORT)
         title = f"pqext: index {with_noun(len(files), 'file')} for {source_name(location)}"
-        done = parts.run(self.spark, frame, title, total, self.progress)
-        return Summary(len(files), done.added, 0, done.read, tuple(done.failed))
+        report = parts.run(self.spark, frame, title, total, self.progress)
+        return Summary(len(files), report.added, 0, report.read, tuple(report.failed))
 
 
 def parallelism(spark: SparkSession) -> int:

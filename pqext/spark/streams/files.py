@@ -115,12 +115,13 @@ class FileStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:
         """Return the offset after at most ``limit`` new files, or ``start`` without new files."""
         seen = _parse_digests(start)
-        there = {file.digest: file for file in self.list_files()}
-        new = [digest for digest in there if digest not in seen and (self._until is None or digest in self._until)]
-        if start is not None and not new:
+        files = {file.digest: file for file in self.list_files()}
+        until = files if self._until is None else self._until
+        new_digests = [digest for digest in files if digest not in seen and digest in until]
+        if start is not None and not new_digests:
             return start
         most = getattr(limit, "max_files", None)
-        return _create_offset([*(digest for digest in there if digest in seen), *new[:most]])
+        return _create_offset([*(digest for digest in files if digest in seen), *new_digests[:most]])
 
     def getDefaultReadLimit(self) -> Any:
         """Return the limit from option ``max_files_per_batch``."""
@@ -147,14 +148,14 @@ class FileStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         targets = _parse_digests(end) - _parse_digests(start)
         if not targets:
             return [], []
-        there = self.list_files()
-        results = [item for item in there if item.digest in targets]
+        current_files = self.list_files()
+        results = [item for item in current_files if item.digest in targets]
         if len(results) < len(targets) and not self._options.ignore_missing_files:
             raise FileNotFoundError(
                 2, f"{len(targets) - len(results)} of {len(targets)} files were removed after this batch was planned: "
                 "restore them, or skip them with option ignore_missing_files", self._paths[0],
             )
-        return results, there
+        return results, current_files
 
 
 def read_limit(options: StreamOptions) -> Any:
@@ -164,8 +165,8 @@ def read_limit(options: StreamOptions) -> Any:
 
 
 def _create_offset(digests: Iterable[bytes]) -> dict[str, Any]:
-    every = sorted(digests)
-    return {"version": 1, "files": len(every), "seen": base64.b64encode(b"".join(every)).decode()}
+    ordered = sorted(digests)
+    return {"version": 1, "files": len(ordered), "seen": base64.b64encode(b"".join(ordered)).decode()}
 
 
 def _parse_digests(offset: Mapping[str, Any] | None) -> frozenset[bytes]:

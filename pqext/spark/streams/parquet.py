@@ -71,11 +71,11 @@ class ParquetStream(FileStream):
     @concise_errors
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Plan a slice for each task from the row groups of new files that may contain matching rows."""
-        new, there = self.list_batch(start, end)
+        new, current_files = self.list_batch(start, end)
         if not new:
             return []
-        every = [(entry.file, entry.location) for entry in there]
-        query = Query.from_options(self._query_options, every)
+        locations = [(entry.file, entry.location) for entry in current_files]
+        query = Query.from_options(self._query_options, locations)
         files = tuple(item.file for item in new)
         query = replace(query, files=files, has_user_schema=self._has_user_schema).resolve()
         check_user_schema(self._schema, query.schema(), has_all=not self._has_user_schema)
