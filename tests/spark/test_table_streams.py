@@ -152,7 +152,7 @@ def test_invalid_options_and_offsets_are_errors(tmp_path: Path) -> None:
     append(tmp_path, 1)
     for options, message in (
         ({"version": "0"}, "do not support option 'version'"), ({"startingVersion": "x"}, "a version or 'latest'"),
-        ({"ignoreMissingFiles": "true"}, "ignore_missing_files"), ({"skip_change_commits": "1"}, "must be true or false"),
+        ({"ignoreMissingFiles": "true"}, "ignore_missing_files"), ({"skip_change_commits": "1"}, "true or false"),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=message):
             stream(tmp_path, **options)
