@@ -223,14 +223,22 @@ def variant_bound(bound: bytes | str) -> Variant:
         >>> variant_bound(iceberg(sink.getvalue(), exact=True).lower_bounds[1]).to_python()
         {"$['a']": 1}
     """
-    raw = decode_z85(bound) if isinstance(bound, str) else bytes(bound)
-    size = (raw[0] >> 6) + 1 if raw else 1
-    names = int.from_bytes(raw[1 : 1 + size], "little")
-    strings = 1 + size * (names + 2)
-    start = strings + int.from_bytes(raw[strings - size : strings], "little")
-    metadata, value = raw[:start], raw[start:]
+    metadata, value = split_bound(decode_z85(bound) if isinstance(bound, str) else bytes(bound))
     decode_metadata(metadata)
-    return Variant(value[: value_size(value, 0, len(value))], metadata)
+    return Variant(value, metadata)
+
+
+def split_bound(bound: bytes) -> tuple[bytes, bytes]:
+    """Split the bytes of a bound into metadata and value, without the padding at the end.
+
+    The metadata is not validated. Raises ``VariantError`` if the value extends beyond the bytes.
+    """
+    size = (bound[0] >> 6) + 1 if bound else 1
+    names = int.from_bytes(bound[1 : 1 + size], "little")
+    strings = 1 + size * (names + 2)
+    start = strings + int.from_bytes(bound[strings - size : strings], "little")
+    metadata, value = bound[:start], bound[start:]
+    return metadata, value[: value_size(value, 0, len(value))]
 
 
 def compute_path_bounds(file: ParquetFile, node: SchemaNode, budget: Budget) -> list[PathBounds]:

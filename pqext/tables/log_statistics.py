@@ -30,7 +30,7 @@ from pqext.dataset.pruning.binding import Bound, bind
 from pqext.dataset.pruning.row_groups import prove_no_match, row_group_may_match
 from pqext.geo.geoparquet import KEY as GEOPARQUET
 from pqext.geo.storage import COVERING_FIELDS
-from pqext.tables.variant_paths import PathRange, shredding_of
+from pqext.tables.variant_paths import PathRange, path_ranges, shredding_of
 from pqext.variant.access.path import parse
 
 if TYPE_CHECKING:
@@ -51,10 +51,8 @@ class FileStatistics(Protocol):
     def bounds(self, path: tuple[str, ...]) -> Bounds:
         """Return the bounds of a column, in the type of the table."""
 
-    def variant_ranges(
-        self, path: tuple[str, ...], variant_paths: Collection[tuple[str, ...]]
-    ) -> Mapping[tuple[str, ...], PathRange]:
-        """Return the bounds of ``variant_paths`` in a VARIANT column. Paths without bounds are missing."""
+    def variant_bounds(self, path: tuple[str, ...]) -> tuple[bytes | None, bytes | None]:
+        """Return the lower and upper bound of a VARIANT column as bytes; None for an unknown bound."""
 
     def covers(self, columns: Collection[str]) -> bool:
         """Return whether the covering boxes of all ``columns`` were computed from the geometries in the file."""
@@ -94,12 +92,13 @@ class LogStatistics:
         bound_filters: dict[Any, tuple[Schema, Bound | None]] = {}
         reasons: list[str | None] = []
         pruned, summary = 0, f"{filter} is true for no row"
-        for source in sources:
-            statistics = self._files.get(source_name(source))
+        files = self.files_of(sources)
+        path_bounds = {name: variant_ranges(files, (name,), requested) for name, requested in variants.items()}
+        for row, statistics in enumerate(files):
             if statistics is None or not statistics.num_rows:
                 reasons.append(None)
                 continue
-            ranges = {name: statistics.variant_ranges((name,), requested) for name, requested in variants.items()}
+            ranges = {name: each[row] for name, each in path_bounds.items()}
             layout = tuple((name, *((path, each.type) for path, each in ranges[name].items())) for name in variants)
             if layout not in bound_filters:
                 bound_filters[layout] = _bind(filter, needed, ranges)
@@ -116,6 +115,14 @@ class LogStatistics:
             proof = prove_no_match(bound, replace(facts, uses_buckets=False))
             reasons.append(f"{summary}: the rows are in other buckets" if proof is None else proof.reason)
         return reasons
+
+
+def variant_ranges(
+    files: Sequence[FileStatistics | None], column: tuple[str, ...], variant_paths: Collection[tuple[str, ...]]
+) -> list[dict[tuple[str, ...], PathRange]]:
+    """Return, for each file, the bounds of ``variant_paths`` in a VARIANT column. Paths without bounds are missing."""
+    bounds = [(None, None) if file is None else file.variant_bounds(column) for file in files]
+    return path_ranges(bounds, variant_paths)
 
 
 def _paths_within(filter: Expression, column: str) -> frozenset[tuple[str, ...]]:

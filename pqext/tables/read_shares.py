@@ -9,7 +9,7 @@ from typing import Any
 from pqext.core.format.predicate import Bounds
 from pqext.dataset.expressions import Column, Operand, VariantField, bases
 from pqext.dataset.table_snapshot import TableSnapshot
-from pqext.tables.log_statistics import UNKNOWN, LogStatistics
+from pqext.tables.log_statistics import UNKNOWN, LogStatistics, variant_ranges
 from pqext.variant.access.path import parse
 from pqext.variant.types import is_marked
 
@@ -42,7 +42,7 @@ def key_share(snapshot: TableSnapshot, key: Operand) -> float | None:
     if len(fields) != 1 or not all(isinstance(step, str) for step in parse(fields[0].path)):
         return None
     path, column = tuple(map(str, parse(fields[0].path))), fields[0].column.path
-    ranges = [{} if file is None else file.variant_ranges(column, {path}) for file in files]
+    ranges = variant_ranges(files, column, {path})
     return read_share([by_path[path].bounds if path in by_path else UNKNOWN for by_path in ranges])
 
 

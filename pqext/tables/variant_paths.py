@@ -7,7 +7,7 @@ prune files.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
@@ -18,10 +18,12 @@ import pyarrow as pa
 
 from pqext.core.base.errors import VariantError
 from pqext.core.format.predicate import Bounds, Value
-from pqext.table_metrics.variant_bounds import variant_bound
+from pqext.table_metrics.variant_bounds import split_bound
+from pqext.variant.access.cast import extract
 from pqext.variant.access.path import parse
 from pqext.variant.binary_value import decode_metadata
-from pqext.variant.encoding import PrimitiveType, ScaledDecimal, decode_primitive, open_container, value_size
+from pqext.variant.encoding import PrimitiveType, ScaledDecimal, decode_primitive
+from pqext.variant.types import variant_array
 
 _T = PrimitiveType
 _INTEGERS = frozenset({_T.INT8, _T.INT16, _T.INT32, _T.INT64})
@@ -34,6 +36,7 @@ _TYPES = {
 }
 _FLOATS = frozenset({pa.float32(), pa.float64()})
 _VariantPath = tuple[str, ...]
+_PathBound = tuple[pa.DataType | None, Value | None]
 _MICROSECONDS = frozenset({_T.TIME_NTZ, _T.TIMESTAMP, _T.TIMESTAMP_NTZ})
 
 
@@ -46,19 +49,20 @@ class PathRange:
 
 
 def path_ranges(
-    lower: bytes | None, upper: bytes | None, variant_paths: Collection[_VariantPath]
-) -> dict[_VariantPath, PathRange]:
-    """Decode the bounds of ``variant_paths`` from the bounds of a VARIANT column.
+    bounds: Sequence[tuple[bytes | None, bytes | None]], variant_paths: Collection[_VariantPath]
+) -> list[dict[_VariantPath, PathRange]]:
+    """Decode the bounds of ``variant_paths`` in each file from the lower and upper bounds of a VARIANT column.
 
     A path is omitted if a bound is missing or cannot be decoded, or if its bounds have different types. Paths of floats
     may contain NaN, because writers that copy the bounds of Parquet columns ignore NaN.
     """
-    if lower is None or upper is None:
-        return {}
-    try:
-        low, high = (dict(_members(bound, variant_paths)) for bound in (lower, upper))
-    except (VariantError, ValueError, IndexError):
-        return {}
+    lows, highs = (_decode([pair[side] for pair in bounds], variant_paths) for side in (0, 1))
+    return [_pair(low, high) for low, high in zip(lows, highs, strict=True)]
+
+
+def _pair(
+    low: Mapping[_VariantPath, _PathBound], high: Mapping[_VariantPath, _PathBound]
+) -> dict[_VariantPath, PathRange]:
     ranges = {}
     for path, (low_type, minimum) in low.items():
         high_type, maximum = high.get(path, (None, None))
@@ -68,30 +72,58 @@ def path_ranges(
     return ranges
 
 
-def _members(
-    bound: bytes, variant_paths: Collection[_VariantPath]
-) -> Iterator[tuple[_VariantPath, tuple[pa.DataType | None, Value | None]]]:
-    """Yield each path of ``variant_paths`` that a bound contains, with the type and value at the path.
+def _decode(
+    bounds: Sequence[bytes | None], variant_paths: Collection[_VariantPath]
+) -> list[dict[_VariantPath, _PathBound]]:
+    """Return the type and value at each path of ``variant_paths`` in each bound. Invalid bounds have no paths.
 
-    Raises ``VariantError``, ``ValueError`` or ``IndexError`` for bytes that are not a bound of a VARIANT column.
+    Bounds with the same metadata, as the files of a table usually have, are searched together.
     """
-    variant = variant_bound(bound)
-    paths, data = _paths(variant.metadata), variant.value
-    container = open_container(data, 0, len(data))
-    if container.ids is None:
-        raise ValueError("the bound of a VARIANT column is not an object")
-    for field, offset in zip(container.ids, container.offsets, strict=False):
-        path = paths[field]
-        if path is not None and path in variant_paths:
-            start = container.values + offset
-            end = start + value_size(data, start, container.end)
-            yield path, _comparable(*decode_primitive(data, start, end))
+    result: list[dict[_VariantPath, _PathBound]] = [{} for _ in bounds]
+    rows_by_metadata: dict[bytes, list[int]] = {}
+    values: dict[int, bytes] = {}
+    for row, bound in enumerate(bounds):
+        if bound is None:
+            continue
+        try:
+            metadata, values[row] = split_bound(bound)
+        except (VariantError, ValueError, IndexError):
+            continue
+        rows_by_metadata.setdefault(metadata, []).append(row)
+    for metadata, rows in rows_by_metadata.items():
+        try:
+            keys = [(key, path) for key, path in _paths(metadata) if path in variant_paths]
+            for row, found in zip(rows, _find(metadata, [values[row] for row in rows], keys), strict=True):
+                result[row] = found
+        except (VariantError, ValueError, IndexError):
+            if len(rows) > 1:  # decode the valid bounds without the invalid one
+                for row in rows:
+                    [result[row]] = _decode([bounds[row]], variant_paths)
+    return result
+
+
+def _find(
+    metadata: bytes, values: Sequence[bytes], keys: Sequence[tuple[str, _VariantPath]]
+) -> list[dict[_VariantPath, _PathBound]]:
+    """Return the type and value of each key in each object of ``values``, by path.
+
+    Raises ``VariantError`` for invalid bytes and for values of a key that are not primitive.
+    """
+    objects = variant_array(pa.array([metadata] * len(values), pa.binary()), pa.array(values, pa.binary()))
+    result: list[dict[_VariantPath, _PathBound]] = [{} for _ in values]
+    for key, path in keys:
+        members = extract(objects, [key])
+        for row, member in enumerate(members.field("value").to_pylist() if members.null_count < len(values) else ()):
+            if member is not None and member:
+                result[row][path] = _comparable(*decode_primitive(member, 0, len(member)))
+    return result
 
 
 @lru_cache(maxsize=256)
-def _paths(metadata: bytes) -> tuple[_VariantPath | None, ...]:
-    """Parse the keys in the metadata of a bound; None for keys that are not paths. Files often share the metadata."""
-    return tuple(map(_parse_key, decode_metadata(metadata).names))
+def _paths(metadata: bytes) -> tuple[tuple[str, _VariantPath], ...]:
+    """Return the keys in the metadata of a bound that are paths, with the parsed paths."""
+    names = decode_metadata(metadata).names
+    return tuple((name, path) for name in names if (path := _parse_key(name)) is not None)
 
 
 def _parse_key(key: str) -> _VariantPath | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 from uuid import UUID
 
@@ -270,6 +271,12 @@ class RowLayoutHandler(Protocol):
         """
 
 
+@cache
+def _load_handler(reference: str) -> AnnotationHandler:
+    handler: AnnotationHandler = load_object(reference)
+    return handler
+
+
 @dataclass(frozen=True, slots=True)
 class Annotation:
     """Description of a logical type that a handler implements.
@@ -295,8 +302,7 @@ class Annotation:
 
     def load(self) -> AnnotationHandler:
         """Import and return the handler."""
-        handler: AnnotationHandler = load_object(self.handler)
-        return handler
+        return _load_handler(self.handler)
 
     def choices(self, options: WriteOptions) -> Mapping[str, Any]:
         """Return the writer's options for columns of this type, by dotted path."""

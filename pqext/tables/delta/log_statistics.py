@@ -31,7 +31,6 @@ from pqext.dataset.files.sources import source_name
 from pqext.table_metrics.variant_bounds import decode_z85
 from pqext.tables.delta.log_entries import COVERED
 from pqext.tables.renaming import TableField
-from pqext.tables.variant_paths import PathRange, path_ranges
 
 _MILLISECOND = 1_000_000
 _ROUNDING = Decimal("1e-15")
@@ -66,11 +65,9 @@ class DeltaLogStatistics:
         """Return the bounds of a column."""
         return self.columns.bounds(path)[self.row]
 
-    def variant_ranges(
-        self, path: tuple[str, ...], variant_paths: Collection[tuple[str, ...]]
-    ) -> Mapping[tuple[str, ...], PathRange]:
-        """Return the bounds of ``variant_paths`` in a VARIANT column. Paths without bounds are missing."""
-        return path_ranges(*self.columns.variant_bounds(path)[self.row], variant_paths)
+    def variant_bounds(self, path: tuple[str, ...]) -> tuple[bytes | None, bytes | None]:
+        """Return the lower and upper bound of a VARIANT column as bytes; None for an unknown bound."""
+        return self.columns.variant_bounds(path)[self.row]
 
     def covers(self, columns: Collection[str]) -> bool:
         """Return whether the covering boxes of all ``columns`` were computed from the geometries in the file."""

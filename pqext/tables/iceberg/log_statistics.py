@@ -17,7 +17,6 @@ from pqext.core.format.metadata import BoundingBox, GeospatialStatistics
 from pqext.core.format.predicate import Bounds, Predicate, Value, may_contain
 from pqext.tables.iceberg.partitions import DAY, UNITS, Bucket
 from pqext.tables.log_statistics import UNKNOWN
-from pqext.tables.variant_paths import PathRange, path_ranges
 
 _FLOATS = {4: "<f", 8: "<d"}
 
@@ -78,14 +77,10 @@ class IcebergLogStatistics:
         count = self.nan_counts.get(column.id)
         return None if count is None else count > 0
 
-    def variant_ranges(
-        self, path: tuple[str, ...], variant_paths: Collection[tuple[str, ...]]
-    ) -> Mapping[tuple[str, ...], PathRange]:
-        """Return the bounds of ``variant_paths`` in a VARIANT column. Paths without bounds are missing."""
+    def variant_bounds(self, path: tuple[str, ...]) -> tuple[bytes | None, bytes | None]:
+        """Return the lower and upper bound of a VARIANT column as bytes; None for an unknown bound."""
         column = self.columns.get(path)
-        if column is None:
-            return {}
-        return path_ranges(self.lower.get(column.id), self.upper.get(column.id), variant_paths)
+        return (None, None) if column is None else (self.lower.get(column.id), self.upper.get(column.id))
 
     def covers(self, columns: Collection[str]) -> bool:
         """Return False, because Iceberg has geometry bounds instead of covering columns."""
