@@ -227,7 +227,7 @@ def test_invalid_utf8_is_rejected_on_the_fast_path() -> None:
     broken = pa.Array.from_buffers(
         pa.string(), 2, [None, pa.py_buffer(np.array([0, 1, 2], np.int32)), pa.py_buffer("é".encode())]
     )
-    with pytest.raises(ValueError, match="not UTF-8"):
+    with pytest.raises(ValueError, match="not valid UTF-8"):
         written(pa.table({"x": broken}))
 
 
