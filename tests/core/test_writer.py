@@ -187,7 +187,7 @@ def test_batch_is_written_like_a_table_and_other_data_is_rejected() -> None:
     assert pq.read_table(io.BytesIO(out.getvalue())).num_rows == 100
     with pytest.raises(TypeError, match="not list"):
         pqext.write_table([1], io.BytesIO())
-    with pytest.raises(TypeError, match="schema must be a pyarrow.Schema, not Table"):
+    with pytest.raises(TypeError, match=r"schema must be a pyarrow\.Schema, not Table"):
         pqext.ParquetWriter(io.BytesIO(), TABLE)
 
 
