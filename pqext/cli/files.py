@@ -66,7 +66,7 @@ def _no_parquet_error(folder: str) -> FileNotFoundError:
 
 
 def _identity(location: Place) -> Any:
-    """Return a hashable key: two locations are the same file if their keys are equal."""
+    """Return a hashable key that identifies the file at ``location``."""
     return location if isinstance(location, str) else (location.store.number, location.key)
 
 

@@ -171,7 +171,7 @@ def overwrite(
     table: str, scan: ScanOptions, select: tuple[str, ...], replace_where: str | None, new_files: _NewFiles,
     reading: ReaderOptions, storage: Storage,
 ) -> None:
-    """Replace the rows of a table, or of some partitions, by the rows of files in one commit.
+    """Replace the rows of a table, or of some partitions, with the rows of files in one commit.
 
     Example: pqext tables overwrite delta:lake/events day.parquet --replace-where "day = date '2026-11-30'"
     """

@@ -283,7 +283,7 @@ def _extreme(planner: ScanPlanner, column: str | Value, side: str) -> pa.Scalar:
     result, value = _inputs(planner, top) if isinstance(top, ComputedColumn) else ((top,), None)
     schema = ScanPlanner(replace(planner.request, result=result)).schema
     if value is None and type_of(schema.field(0)) is not None:
-        raise TypeError(f"column {schema.names[0]} contains geometries, which have no order: use bounds()")
+        raise TypeError(f"column {schema.names[0]} contains geometries, which have no order; use bounds()")
     of_values = partial(extreme, side=side)
     results = [*_partial_results(planner, source, known, of_values, accepts_dictionaries=True)]
     empty = pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)

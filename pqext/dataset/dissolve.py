@@ -77,7 +77,7 @@ def dissolve(
     for name, function in functions.items():
         _check_function(name, function)
     if source.type is not None and not source.type.planar:
-        raise TypeError("dissolve requires planar geometries: project GEOGRAPHY with Scan.to_crs or geo.transform")
+        raise TypeError("dissolve requires planar geometries; project GEOGRAPHY with Scan.to_crs or geo.transform")
     groups: _Unions | _Envelopes = _Unions() if method == "union" else _Envelopes()
     names = list(dict.fromkeys([*keys, *functions]))
     others = []

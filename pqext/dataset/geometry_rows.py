@@ -54,7 +54,7 @@ class GeometryRows:
         if name is None:
             if len(types) != 1:
                 problem = f"several geometry columns, {join_names(types)}" if types else "no geometry column"
-                raise ValueError(f"{subject} has {problem}: select a column with {remedy}")
+                raise ValueError(f"{subject} has {problem}; select a column with {remedy}")
             name = next(iter(types))
         if name not in names:
             raise ValueError(f"{subject} has no column {name!r}{did_you_mean(name, names)}")

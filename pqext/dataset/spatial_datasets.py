@@ -107,7 +107,7 @@ def write_dataset(
         keywords["geometry"] = {**types, name: {"order": order, **choice}}
     if partition_by == "kdtree":
         if isinstance(source, pa.RecordBatchReader):
-            raise TypeError("a k-d tree needs rows that can be read twice: pass a table, a scan or a path")
+            raise TypeError("a k-d tree requires rows that can be read twice; pass a table, a scan or a path")
         depth = _estimate_depth(source, keywords, target_file_bytes) if resolution is None else resolution
         tree = _build_tree(source, name, _check_depth(depth))
 
@@ -137,7 +137,7 @@ def geometry_name(schema: pa.Schema, name: str | None) -> str:
     types = geometry_columns(schema)
     if name is None and len(types) != 1:
         problem = f"several geometry columns, {join_names(types)}" if types else "no geometry column"
-        raise ValueError(f"the rows have {problem}: select a column with column=")
+        raise ValueError(f"the rows have {problem}; select a column with column=")
     column = next(iter(types)) if name is None else name
     if column not in types:
         raise ValueError(f"the rows have no geometry column {column!r}{did_you_mean(column, [*types])}")

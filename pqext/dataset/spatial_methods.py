@@ -152,7 +152,7 @@ def _geometry_column(scan: Query, name: str | None) -> Column:
         problem = f"{owner} several geometry columns, {join_names(names)}" if names else (
             "the files have no geometry column"
         )
-        raise ValueError(f"{problem}: select a column with column=")
+        raise ValueError(f"{problem}; select a column with column=")
     return col([names[0]])
 
 

@@ -122,7 +122,7 @@ def write_file(
         raise ValueError(f"the rows have no column {name!r}; they have {join_names(reader.schema.names)}")
     others = [other for other in types if other != name]
     if others:
-        raise ValueError(f"{driver} stores one geometry column: remove {join_names(others)} from the rows")
+        raise ValueError(f"{driver} stores only one geometry column; remove {join_names(others)} from the rows")
     marked = types.get(name, GeospatialType(crs_.UNKNOWN))
     fields = [_storable_field(field, field.name == name) for field in reader.schema]
     schema = pa.schema(fields)

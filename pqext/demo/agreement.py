@@ -335,7 +335,7 @@ def _count_rows(path: Path) -> int:
 
 
 def overwrite_pages(path: Path, retained_groups: Collection[int], copy: Path) -> int:
-    """Copy ``path`` to ``copy``, overwriting pages outside ``retained_groups`` with 0xFF; return their size."""
+    """Copy ``path`` to ``copy`` and overwrite the pages outside ``retained_groups``. Return the size of these pages."""
     with ParquetFile(path) as file:
         ranges = [
             group.chunk(leaf).byte_range

@@ -352,7 +352,7 @@ def to_pqext_error(error: Exception) -> Exception:
 
 @contextmanager
 def unwrap_errors() -> Iterator[None]:
-    """Context manager that replaces Spark's exceptions by the errors that caused them."""
+    """Context manager that replaces Spark's exceptions with the pqext errors that caused them."""
     from pyspark.errors import PySparkException
 
     try:

@@ -205,7 +205,7 @@ def check(source: Source, on_error: Literal["raise", "null"] = "raise") -> None:
     if seen < source.path.stat().st_size - len(_BYTE_ORDER_MARK):
         return
     if not rows:
-        raise ValueError(f"{source.path} has no lines of JSON")
+        raise ValueError(f"{source.path} contains no JSON lines")
     for path, count in zip(source.coordinates, result, strict=True):
         if not count:
             raise ValueError(f"no line of {source.path} has a number at {_shorten(path)}{_advice(path, examples)}")
@@ -266,7 +266,7 @@ def _value_at(value: Any, steps: tuple[str | int, ...]) -> Any:
 
 
 def _number_paths(document: Any) -> list[str]:
-    """Return the paths of the numbers in a document, with the first three elements of each array."""
+    """Return the paths of the numbers in a document. Only the first three elements of each array are included."""
     results: list[str] = []
     below: list[tuple[tuple[str | int, ...], Any]] = [((), document)]
     while below and len(results) < _MAX_PATHS:

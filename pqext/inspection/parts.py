@@ -74,7 +74,7 @@ class _Finder:
         """Chunks by the end offset of their pages."""
 
     def add(self, category: Kind, offset: int, length: int, chunk: ColumnChunk | None = None, name: str = "") -> None:
-        """Add a part, or record an error if it lies outside the file."""
+        """Add a part, or record an error if the part is outside the file."""
         if offset < 0 or length < 0 or offset > self.size - length:
             self.damaged.append(f"{_format_location(chunk)}the {name or category} would lie outside of the file")
             return

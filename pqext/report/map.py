@@ -130,7 +130,7 @@ def _dots_path(projection: Projection, points: Sequence[tuple[float, float]]) ->
 
 
 def draw_land(projection: Projection) -> Markup:
-    """Draw the land; empty markup if the CRS is unknown or the map is too small for its coarse outline."""
+    """Draw the land. Return empty markup if the CRS is unknown, or if the map is too small for a coarse outline."""
     area = land(projection)
     return Markup("") if area is None else tag("path", class_="land", d=svg_path(projection, area))
 

@@ -279,7 +279,7 @@ def _encode_shredded(batch: pa.StructArray, schema: ShreddingSchema) -> bytes:
 
 
 def _iter_batches(file: ParquetFile, node: SchemaNode, budget: Budget) -> Iterator[pa.StructArray]:
-    """Yield batches of unshredded variants of the column of ``node``; null if a parent struct is null."""
+    """Yield the values of the VARIANT column of ``node`` in batches, unshredded. Null structs result in nulls."""
     nodes = file.schema.root.children
     (top,) = (shape.from_node(each) for each in nodes if each.leaf_start <= node.leaf_start < each.leaf_stop)
     file.row_groups.check_shared(list(top.leaves()), budget)

@@ -16,7 +16,7 @@ _DENSE = 64
 
 
 class ChunkSelection:
-    """Chunks of ``file`` that checks decode.
+    """Selection of the column chunks that checks decode.
 
     Chunks that start at the same byte as another chunk are not decoded again, because the overlap is already a fault.
     Chunks with very many values in few bytes are decoded as long as their total number of values, over all row groups,

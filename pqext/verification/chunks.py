@@ -305,7 +305,7 @@ def _has_bounds(columns: ColumnIndex, page: int) -> bool:
 
 
 def _has_outlier(run: RunSummary, bounds: Bounds) -> bool:
-    """Return whether a value is outside the bounds. NaN is never outside."""
+    """Return whether any value except NaN is outside the bounds."""
     low, high = run.minimum, run.maximum
     if low is None or high is None or low != low or high != high:
         return False

@@ -89,7 +89,7 @@ def _check_type(file: ParquetFile, leaf: LeafShape, findings: Findings) -> Geosp
 
 
 def _geoparquet_metadata(file: ParquetFile) -> str | None:
-    """Return the file's GeoParquet metadata; None if missing."""
+    """Return the GeoParquet metadata of the file; None if the file has no GeoParquet metadata."""
     return next((pair.value for pair in file.metadata.key_value_metadata or () if pair.key == geoparquet.KEY), None)
 
 
@@ -333,7 +333,7 @@ def _find_ewkb(values: pa.Array) -> int:
 
 
 def _find_outside(values: pa.Array, type: GeospatialType, box: BoundingBox) -> int | None:
-    """Return the position of the first value that the box does not contain; None if it contains all values.
+    """Return the position of the first value that is not within the box; None if all values are within the box.
 
     Edges are included unless they are planar. Edges on an ellipsoid rise at least as far as edges on a sphere
     (``geo.edges.rise``), unless the ellipsoid is prolate. pqext's boxes contain the farthest point that an edge may

@@ -193,7 +193,7 @@ def verify(
         if name not in CHECKS:
             raise ValueError(f"unknown check {name!r}; the checks are {', '.join(CHECKS)}")
     if not names or (columns is not None and not columns):
-        raise ValueError("nothing to check: pass at least one check and one column, or None for all")
+        raise ValueError("nothing to check; pass at least one check and one column, or None for all")
     if limit < 0:
         raise ValueError(f"limit must be 0 or more, not {limit}")
     findings = Findings(limit)

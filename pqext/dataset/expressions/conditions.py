@@ -68,7 +68,7 @@ class Expression:
 
     def __bool__(self) -> NoReturn:
         raise TypeError(
-            "an expression has no truth value until it is evaluated on rows: write & for and, | for or, ~ for not, "
+            "an expression has no truth value until it is evaluated on rows; write & for and, | for or, ~ for not, "
             "parentheses around comparisons, and (low <= c) & (c <= high) for low <= c <= high"
         )
 
@@ -283,7 +283,7 @@ class _Junction(Expression):
                 raise TypeError(f"expected an expression, not {type(operand).__name__}")
             flat.extend(operand.operands if isinstance(operand, _Junction) and operand.word == self.word else [operand])
         if len(flat) < 2:
-            raise ValueError(f"{type(self).__name__} needs at least two expressions")
+            raise ValueError(f"{type(self).__name__} requires at least two expressions")
         object.__setattr__(self, "operands", tuple(flat))
         _check_depth(self)
 

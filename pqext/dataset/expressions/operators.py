@@ -100,7 +100,7 @@ class Predicates(Operand):
 
     def __bool__(self) -> NoReturn:
         raise TypeError(
-            "a column has no truth value until it is evaluated on rows: write & for and, | for or, ~ for not, "
+            "a column has no truth value until it is evaluated on rows; write & for and, | for or, ~ for not, "
             "and parentheses around comparisons"
         )
 

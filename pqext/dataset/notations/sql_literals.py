@@ -121,7 +121,7 @@ def type_of_cast(type: exp.DataType) -> str:
     digits = [int(str(param.this.this)) for param in type.expressions if isinstance(param, exp.DataTypeParam)]
     if name == "DECIMAL":
         if len(digits) != 2:
-            raise ValueError("a decimal type needs precision and scale, as in decimal(9, 2)")
+            raise ValueError("a decimal type requires precision and scale, as in decimal(9, 2)")
         return str(type_name(f"decimal({digits[0]},{digits[1]})"))
     if name in _TYPES and not type.expressions:
         return str(type_name(_TYPES[name]))
@@ -315,7 +315,7 @@ def _nanoseconds(unit: str) -> int:
         if item in _UNITS:
             return _UNITS[item]
         if item in _NO_LENGTH:
-            raise ValueError(f"a duration cannot use {escape_text(unit)}, whose length varies: write days")
+            raise ValueError(f"a duration cannot use {escape_text(unit)}, whose length varies; use days")
     raise ValueError(
         f"{escape_text(unit)!r} is not a unit of time; units are weeks, days, hours, minutes, seconds, ms, us"
     )

@@ -142,7 +142,7 @@ class Partitions:
             if not pa.types.is_string(values.schema.field(name).type):
                 raise
             raise TypeError(
-                f"{error}; column {escape_text(name)} contains text from folder names: pass partition_types="
+                f"{error}; column {escape_text(name)} contains text from folder names; pass partition_types="
                 f"{{{name!r}: 'int64'}} to read numbers"
             ) from None
 
