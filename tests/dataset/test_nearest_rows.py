@@ -199,7 +199,7 @@ def test_errors_name_the_argument() -> None:
         scan.limit(1).filter("id = 1")
     with pytest.raises(TypeError, match="column id contains no geometries"):
         scan.nearest(point, column="id").to_table()
-    with pytest.raises(ValueError, match="no geometry column: select a column with column="):
+    with pytest.raises(ValueError, match="no geometry column; select a column with column="):
         pqext.scan(file_of_numbers()).nearest(point)
     with pytest.raises(TypeError, match="expected a box"):
         scan.nearest("POINT (0 0)")

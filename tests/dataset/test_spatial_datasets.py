@@ -89,7 +89,7 @@ def test_equal_points_and_no_points_are_written(xy: Any, tmp_path: Path) -> None
         (lambda at: geo.write_dataset(POINTS, at, resolution=13), ValueError, "from 0 to 12, not 13"),
         (lambda at: geo.write_dataset(POINTS, at, target_file_bytes=0), ValueError, "positive number of bytes"),
         (lambda at: geo.write_dataset(POINTS, at, column="att"), ValueError, "no geometry column 'att'.*'at'"),
-        (lambda at: geo.write_dataset(pa.table({"a": [1]}), at), ValueError, "no geometry column: select a column"),
+        (lambda at: geo.write_dataset(pa.table({"a": [1]}), at), ValueError, "no geometry column; select a column"),
         (lambda at: geo.write_dataset(POINTS.to_reader(), at), TypeError, "read twice"),
         (lambda at: geo.write_dataset(POINTS.append_column("kdtree", [X]), at), ValueError, "already have this"),
         (lambda at: geo.write_dataset(POINTS, at, order="x", resolution=1), ValueError, "'hilbert' or 'zorder'"),

@@ -182,7 +182,7 @@ def test_value_too_long_for_a_folder_name_is_rejected(tmp_path: Path) -> None:
 
 def test_invalid_utf8_is_rejected_as_a_folder_name(tmp_path: Path) -> None:
     invalid = pa.StringArray.from_buffers(1, pa.py_buffer(b"\0\0\0\0\1\0\0\0"), pa.py_buffer(b"\xff"))
-    with pytest.raises(InvalidValueError, match=r"UTF-8: replace it, or partition by another column \[column kind\]"):
+    with pytest.raises(InvalidValueError, match=r"UTF-8; replace it, or partition by another column \[column kind\]"):
         pqext.write_dataset(pa.table({"id": [1], "kind": invalid}), tmp_path / "out", "kind")
 
 

@@ -158,7 +158,7 @@ ROW = '{"name": "a", "at": {"lon": 1, "lat": 2.5}, "tags": ["x"], "text": "far",
         (ROW, "at.lon,at.lat,n", r"has a number at n; there are numbers"),
         ('{"a": "x"}\n{"b": []}\n', "u,v", "its fields are a, b, none of them a number"),
         ("1\n2\n", "a,b", "a line should be an object"),
-        ("\n \n", "a,b", "has no lines of JSON"),
+        ("\n \n", "a,b", "contains no JSON lines"),
         ('{"a": 1}\n{"b": 1}\n', "a,b", "has numbers at both a and b"),
     ],
 )

@@ -318,11 +318,11 @@ def _folder_text(name: str, scalar: pa.Scalar) -> str:
         value = scalar.as_py()
     except UnicodeDecodeError:
         raise InvalidValueError(
-            "a partition value is not valid UTF-8; replace the value, or partition by another column", column=name
+            "a partition value is not valid UTF-8; replace it, or partition by another column", column=name
         ) from None
     except OverflowError:
         raise InvalidValueError(
-            "a partition value is a date outside the years 1 to 9999; replace the value, or partition by another column",
+            "a partition value is a date outside the years 1 to 9999; replace it, or partition by another column",
             column=name,
         ) from None
     if value is None or value == "":
