@@ -185,7 +185,8 @@ def nearest(
     left_side, right_side = _sides(left, right, on, edges)
     if left_side.type is not None and not left_side.type.planar:
         raise TypeError(
-            'nearest requires planar geometries; project the sides with geo.transform, or pass edges="planar" for degrees'
+            "nearest requires planar geometries; project both sides with geo.transform, or pass "
+            'edges="planar" for distances in degrees'
         )
     names = _Names.from_sides(left_side, right_side, suffix, columns, distance_column)
     left_side, right_side = names.select_columns(left_side, right_side)
