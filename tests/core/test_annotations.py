@@ -216,7 +216,7 @@ def test_invalid_file_group_is_read_as_a_writable_struct(name: str, kind: Type) 
         (pa.int32(), "ENUM", "ENUM, which cannot annotate int32"),
         (pa.string(), "BSON", "BSON, which cannot annotate string"),
         (pa.binary(4), "UUID", "UUID, which cannot annotate"),
-        (pa.string(), "NOVEL", "'NOVEL'; it must be ENUM, JSON, BSON, UUID, FILE"),
+        (pa.string(), "NOVEL", "must be one of ENUM, JSON, BSON, UUID, FILE, not 'NOVEL'"),
     ],
 )
 @pytest.mark.spec("logical.file")
