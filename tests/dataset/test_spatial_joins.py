@@ -254,7 +254,7 @@ def test_edges_join_geometry_with_geography(edges: Any, expected: Any, is_file: 
         assert pairs(geo.join(sides[0], boxes.slice(0, 1), edges=edges)) == expected  # the route misses its box
         assert geo.nearest(*sides, edges=edges)["distance"].to_pylist() == [0]
     else:
-        with pytest.raises(TypeError, match='pass edges="planar" for degrees'):
+        with pytest.raises(TypeError, match='pass edges="planar" for distances in degrees'):
             geo.nearest(*sides, edges=edges)
         with pytest.raises(GeometryError, match="edges='spherical' requires a geographic CRS, not EPSG:3857"):
             geo.join(line, table("zone", ZONES, crs="EPSG:3857"), edges="spherical")
