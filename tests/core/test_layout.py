@@ -243,7 +243,7 @@ def test_footer_of_an_impossible_length_is_an_error_that_states_the_length(lengt
     data = written()
     for wrong in (length, len(data) - 8, len(data) - 11):
         broken = data[:-8] + wrong.to_bytes(4, "little") + data[-4:]
-        with pytest.raises(pqext.CorruptFileError, match=r"footer of \d+ bytes is declared") as caught:
+        with pytest.raises(pqext.CorruptFileError, match=r"declares a footer of \d+ bytes") as caught:
             pqext.open(broken)
         assert caught.value.offset == len(data) - 8
 

@@ -26,7 +26,7 @@ PARSERS: dict[str, tuple[Callable[[str], Any], list[str]]] = {
     "types": (targets.target_type, ["decimal128(3,{}", "timestamp[us, tz={}", "STRUCT<a{}", "{}", "`{}"]),
     "DDL": (parse_ddl, ["a{} INT", "`{}", "a '{}", "a INT COMMENT '{}", "{}a", "a INT,{}"]),
     "shredding schemas": (variant.shredding_schema, ["a{} INT", "`{}"]),
-    "CRS": (crs.mistake, ["EPSG{}!", "EPSG{}", "{}:{}", "{}[", "EPSG:{}+", "A{}"]),
+    "CRS": (crs.explain_mistake, ["EPSG{}!", "EPSG{}", "{}:{}", "{}[", "EPSG:{}+", "A{}"]),
     "CRS, read": (crs.parse, ["EPSG{}!", "{}[", "EPSG:{}+", "urn:ogc:def:crs:{}", "A{}["]),
     "created_by": (counts_dictionary_header, ["parquet-mr{}", "parquet-mr version{}", "parquet-mr version 1.{}"]),
 }  # fmt: skip
