@@ -159,7 +159,7 @@ class DataSkipping:
         return self.store.latest
 
     def latest_query_aggregated_stats(self) -> SkippingStatistics:
-        """Return the combined skipping statistics of all queries through this object."""
+        """Return the combined skipping statistics of all scans by this object."""
         return self.store.total
 
     @property

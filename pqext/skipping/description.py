@@ -1,4 +1,4 @@
-"""Describe a store: its version, table, objects and indexes, and its outdated rows."""
+"""Describe a store: version, table, objects, indexes and outdated rows."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class CommitStateUnknownError(ParquetError):
 
 @dataclass(frozen=True, slots=True)
 class TableFile:
-    """A data file of a table version. ``path`` is its path in the log, and ``location`` the path or object to open."""
+    """A data file of a table version. ``path`` is the path in the log, and ``location`` the path or object to open."""
 
     path: str
     location: Any
@@ -54,7 +54,7 @@ class TableFile:
 
 @dataclass(frozen=True, slots=True)
 class NewFile:
-    """A written data file, and its entry for the log.
+    """A data file that was written for a commit, with the log entry.
 
     The object can be pickled, so that one process can write the file and another process can commit it.
     """

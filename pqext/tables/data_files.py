@@ -1,4 +1,4 @@
-"""Write data files into the folder of a table. Readers do not see them before the commit."""
+"""Write data files into the folder of a table. Readers see the files only after the commit."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ class NewFiles:
 
 @contextmanager
 def new_files(table: TableWriter, files: Sequence[NewFile] = ()) -> Iterator[NewFiles]:
-    """Return a context that collects the files of one commit, starting with the written files ``files``.
+    """Return a context that collects the files of one commit. ``files`` were written before.
 
     After an error, the files are deleted if the table does not contain them. If the outcome of the commit is unknown,
     the files remain, and ``clean`` deletes them later if the commit has failed.

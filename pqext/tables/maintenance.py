@@ -215,7 +215,7 @@ def reshred(
     progress: Progress | None = None,
     options: WriteOptions | None = None,
 ) -> TableRewrite:
-    """Rewrite each file with another shredding of its VARIANT columns, in one commit; ``{}`` writes them unshredded.
+    """Rewrite each file with another shredding of VARIANT columns, in one commit; ``{}`` removes the shredding.
 
     The other arguments, the result and the errors are those of :func:`compact`.
 
@@ -282,7 +282,7 @@ class _Group:
 
 
 class _Rewrite:
-    """Rewrite of files of a table version in one commit."""
+    """Rewrite of a table version's files in one commit."""
 
     def __init__(
         self, writer: TableWriter, options: WriteOptions, progress: Progress | None,
@@ -371,7 +371,7 @@ class _Rewrite:
         return {} if share is None else {self.keys.name: share}
 
     def _rewrite(self, group: _Group, new: NewFiles, steps: Steps, inherits: bool) -> int:
-        """Rewrite a group of files and return the number of its rows."""
+        """Rewrite a group of files and return the number of rewritten rows."""
         inherited = self._inherit_shredding(group.files) if inherits else None
         snapshot = replace(self.snapshot, files=tuple(file.location for file in group.files))
         rows = scan(snapshot)

@@ -93,7 +93,7 @@ class WrittenPartitions:
 
 @dataclass(frozen=True)
 class TableWrite:
-    """A planned write to a table: the layout of its files, and the files that its commit replaces.
+    """A planned write to a table: the layout of the new files, and the files that the commit replaces.
 
     It can be pickled by cloudpickle. The files are written by :func:`pqext.tables.data_files.write_files`, and
     :meth:`commit` accepts any writer of the same table.
@@ -125,7 +125,7 @@ class TableWrite:
         return TableWrite(layout, replacement, version)
 
     def commit(self, writer: TableWriter, added: Sequence[NewFile]) -> TableCommit:
-        """Commit the added and removed files in one version. Without changes, do not commit a version.
+        """Commit the added and removed files in one version, or nothing if there are no changes.
 
         Raises ``TableConflictError`` if another writer has added files to the replaced rows since the plan was made.
         """

@@ -150,7 +150,7 @@ def test_files_that_are_not_store_parts_are_rejected(tmp_path: Path) -> None:
     about = StoreMetadata(4, "t", None, (), (IndexColumn("gone", "minmax", ("a",)),))
     text = spark_schema.write(to_spark(about, pa.schema({"gone": BOUNDS})))
     pqext.write_table({"obj_name": pa.array(["a#1"])}, plain, key_value_metadata={spark_schema.KEY: text})
-    with pytest.raises(CorruptFileError, match=r"the metadata describes a missing column \[file .*, column gone\]"):
+    with pytest.raises(CorruptFileError, match=r"a column in the metadata is missing \[file .*, column gone\]"):
         read_parts([plain])
     with pytest.raises(ValueError, match="parts must not be empty"):
         read_parts([])

@@ -1,4 +1,4 @@
-"""Read and write the parts of a store: their metadata, and their rows as one table.
+"""Read and write the parts of a store. The rows of all parts form one table.
 
 Parts are written in version 4: with Spark's schema in the footer, optional columns, and keys identified by labels.
 """
@@ -76,7 +76,7 @@ def part_metadata(file: ParquetFile) -> StoreMetadata:
     stored = set(file.schema.root.child_names)
     for name in (OBJECT_NAME, *map(partition_column, about.partitions), *(column.name for column in about.indexes)):
         if name not in stored:
-            raise CorruptFileError("the metadata describes a missing column", path=file.path, column=name)
+            raise CorruptFileError("a column in the metadata is missing", path=file.path, column=name)
     return about
 
 
@@ -142,7 +142,7 @@ def _is_remote(part: Any) -> bool:
 
 
 def key_retriever(keys: Mapping[str, bytes]) -> Callable[[bytes], bytes]:
-    """Return a function that looks up a key by its label. The function raises ``KeyError`` for an unknown label."""
+    """Return a function that looks up keys by label. The function raises ``KeyError`` for an unknown label."""
 
     def key_of(label: bytes) -> bytes:
         return keys[label.decode("utf-8", "replace")]

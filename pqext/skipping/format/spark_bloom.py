@@ -1,4 +1,4 @@
-"""Spark's Bloom filters in the entries of a store: build them from values, and query them.
+"""Build and query the entries of a store that contain Bloom filters of Spark.
 
 A filter is a serialised ``org.apache.spark.util.sketch.BloomFilterImpl``: the version, the number of hash functions and
 words of 64 bits, all big-endian; the second version has a seed before the words. Java serialises xskipper's object that
@@ -97,7 +97,7 @@ class BloomBuilder:
             data, offsets = _bytes_of(values)
             spark_bloom.insert_bytes(data, offsets, self.functions, self._words)
         elif not pa.types.is_null(type):
-            raise TypeError(f"a Bloom filter needs integers other than uint64, strings or binary, not {type}")
+            raise TypeError(f"a Bloom filter needs strings, binary values or integers other than uint64, not {type}")
 
     def merge(self, other: BloomBuilder) -> None:
         """Add the values of ``other``. Raises ``ValueError`` if sizes or numbers of hash functions differ."""

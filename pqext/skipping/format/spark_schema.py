@@ -35,7 +35,7 @@ class SparkField:
 
 
 def parse(text: str, path: str | None = None) -> tuple[SparkField, ...]:
-    """Parse the columns of a schema. Raises ``CorruptFileError``, with the file's ``path``, if it is invalid."""
+    """Parse the columns of a schema. Raises ``CorruptFileError``, with the file's ``path``, for an invalid schema."""
     if len(text) > MOST_CHARACTERS:
         raise _schema_error(f"has {len(text):,} characters, more than {MOST_CHARACTERS:,}", path)
     try:

@@ -90,7 +90,7 @@ class Index(ABC):
         return cls(operand)
 
     def for_operand(self, operand: Base) -> Index:
-        """Return the same index on another operand, such as the column that a dotted name was resolved to."""
+        """Return a copy of the index for another operand, such as the column to which a dotted name was resolved."""
         if operand is self.operand:
             return self
         other = copy(self)
@@ -160,7 +160,7 @@ IndexType = TypeVar("IndexType", bound=type["Index"])
 
 
 def register_index(index_type: IndexType) -> IndexType:
-    """Register an index type by its ``name``, so that queries use the indexes of this type, and return the type.
+    """Register an index type by its ``name`` and return the type. Queries then use indexes of the type.
 
     Raises ``ValueError`` if another type has the name, or if the name starts with ``variant_`` or is not an identifier
     in lower case.

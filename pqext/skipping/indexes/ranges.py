@@ -1,4 +1,4 @@
-"""Ranges of values: read them from footers, and determine which may contain a match for a condition.
+"""Read ranges of values from footers, and find the ranges that may contain a match for a condition.
 
 Each rule is a proof (``specs/skipping.md``): a range is excluded only if the condition is false or null for every value
 between its ends. The rules are defined in :mod:`pqext.core.format.predicate`. Comparisons follow
@@ -132,7 +132,7 @@ def row_group_bounds(file: ParquetFile, column: Column) -> list[Bounds] | None:
 
 
 def range_from_footer(file: ParquetFile, column: Column, type: pa.DataType) -> tuple[pa.Array, pa.Array] | None:
-    """Return the minimum and the maximum of a column from the footer; None if the footer does not prove them.
+    """Return the minimum and maximum of a column from the footer; None if the footer does not prove both.
 
     Both are arrays of length 1, and null if all values are null. The maximum is NaN if a value is NaN.
     """

@@ -162,7 +162,7 @@ class Indexing(Protocol):
     """Strategy for indexing objects and adding their rows to a store: local threads, or tasks of a cluster."""
 
     def resolve(self, indexes: Sequence[Index], source: Any) -> list[TypedIndex]:
-        """Resolve the indexes against the schema of an object. Returns each index with the type of its operand."""
+        """Resolve the indexes against the schema of an object. Return each index with its value type and entry type."""
 
     def add(self, table: Table, files: Sequence[Any], layout: Layout, location: Any) -> Summary:
         """Index ``files`` of the table, and add their rows to the store at ``location``."""

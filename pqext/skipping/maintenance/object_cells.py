@@ -1,4 +1,4 @@
-"""Compute the index entries of one object: from its footer if that suffices, otherwise from its rows."""
+"""Compute the index entries of one object from the footer or, if the footer is not sufficient, from the rows."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ class Indexer:
 
 
 def resolve_indexes(indexes: Sequence[Index], source: Any, options: ReadOptions, limits: Limits) -> list[TypedIndex]:
-    """Resolve the indexes against the schema of an object. Returns each index with the types of its values and entries.
+    """Resolve the indexes against the schema of an object. Return each index with its value type and entry type.
 
     Raises ``ValueError`` if a column does not exist, and ``TypeError`` if an index does not support an operand's type.
     """

@@ -1,1 +1,1 @@
-"""A store on disk: its objects, folders and keys, and the objects that cannot match a filter."""
+"""Stores on disk: objects, folders, keys, and evaluation of filters."""

@@ -1,4 +1,4 @@
-"""Folders of a store: its own parts, pqext's extra indexes, and parts that will replace others."""
+"""Folders of a store: own parts, extra parts with pqext's indexes, and pending parts that replace these parts."""
 
 from __future__ import annotations
 

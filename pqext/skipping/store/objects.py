@@ -188,7 +188,7 @@ class SkippingStatistics:
 
     @classmethod
     def sum(cls, statistics: Iterable[SkippingStatistics]) -> SkippingStatistics:
-        """Return the sum of the statistics of several queries."""
+        """Add up the statistics of several queries."""
         items = [*statistics]
         return cls(
             sum(each.objects for each in items), sum(each.skipped for each in items), sum(each.bytes for each in items),

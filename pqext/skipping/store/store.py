@@ -1,4 +1,4 @@
-"""An existing store: its indexes, and the files that they exclude for a filter.
+"""Existing stores: their indexes, and the files that the indexes exclude for a filter.
 
 A store is a set of facts, each about one version of one object. A version is a path, a modification time and, if pqext
 wrote the fact, a size and an etag. Facts about other versions are ignored, so an outdated store can cost time but never
@@ -96,7 +96,7 @@ class Store(PickledByFields):
         *,
         rows: bool = True,
     ) -> tuple[list[Any], Parts]:
-        """Return the files of the parts in a folder, and their merged contents.
+        """Return the part files in a folder, and the merged contents of the parts.
 
         Reading is repeated while parts are replaced.
         """

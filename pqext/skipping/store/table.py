@@ -1,4 +1,4 @@
-"""The table that a store belongs to: its current files and their partition values."""
+"""Table of a store: the current files with their partition values."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Table:
         return cls(files, identifier, partitions, folders)
 
     def join_store(self, identifier: str | None, store: str) -> Table:
-        """Return these files as files of the store's table. Raises ``ValueError`` if they belong to another table."""
+        """Return these files as files of the store's table. Raises ``ValueError`` for files of another table."""
         if identifier is None:
             return self
         root = self.partitions.root

@@ -46,7 +46,7 @@ _ERRORS = (ValueError, TypeError, ImportError, AttributeError)
 
 
 def concise_errors(method: Callable[P, R]) -> Callable[P, R]:
-    """Wrap ``method`` so that errors have no stack frames below it and state Spark's names of options."""
+    """Wrap ``method`` so that errors omit inner stack frames and use Spark's names of options."""
 
     @wraps(method)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:

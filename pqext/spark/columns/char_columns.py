@@ -133,7 +133,7 @@ def has_exact_padding(leaf: Expression, schema: T.StructType) -> bool:
 
 
 def _padding_problem(leaf: Expression, schema: T.StructType) -> str:
-    """Return the reason why a leaf has another result in Spark than after :func:`pad_literals`; empty if equal."""
+    """Return the reason why Spark's result of a leaf differs after :func:`pad_literals`; empty if it is equal."""
     if not depends_on_padding(leaf, schema):
         return ""
     comparison = _char_comparison(leaf, char_lengths(schema))

@@ -113,7 +113,7 @@ def _clean_metadata(data: Any) -> dict[str, Any]:
 
 
 def apply_recorded_type(field: T.StructField, record: RecordedField | None) -> T.StructField:
-    """Return a column of a file with the type and metadata that Spark recorded, if they match the file.
+    """Return a file column with the type and metadata that Spark recorded, if the recorded type matches the file.
 
     Raises ``UnsupportedError`` for an unsupported user-defined type.
     """
@@ -186,7 +186,7 @@ def _type_to_record(type: T.DataType) -> T.DataType:
 
 
 def _walk_fields(fields: Collection[T.StructField]) -> Iterator[T.StructField]:
-    """Yield ``fields`` and all fields nested in them. Elements, keys and values count as fields without metadata."""
+    """Yield ``fields`` and all nested fields. Elements, keys and values count as fields without metadata."""
     for field in fields:
         yield field
         yield from _walk_fields(_children(field.dataType))

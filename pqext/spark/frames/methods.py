@@ -20,7 +20,7 @@ _NARROWING = ("where", "filter", *_VIEWS)
 
 
 def replace_count(df: DataFrame, counter: Callable[[], Callable[[], int] | None]) -> None:
-    """Make ``df.count`` call the function that ``counter`` returns. Spark counts if it is None or ``df`` is cached.
+    """Make ``df.count`` call the result of ``counter``. If the result is None or ``df`` is cached, Spark counts.
 
     ``counter`` is called once. Like ``df``, its result retains a plan and raises an error for changed files.
     """

@@ -104,7 +104,7 @@ def read(
     ignore_table_format: bool = False,
     **file_options: Unpack[FileOptions],
 ) -> DataFrame:
-    """Read Parquet files into a data frame, with pqext's reader or with Spark's own reader, as pqext plans.
+    """Read Parquet files into a data frame with pqext's reader or, depending on ``engine``, with Spark's own reader.
 
     Row groups and files without matching rows are not read. Spark's own filters on the data frame are correct, but do
     not use statistics; use :func:`where` instead. Names of columns are case-insensitive unless
@@ -329,7 +329,7 @@ def _filter_by_expression(df: DataFrame, tree: Expression) -> DataFrame:
 
 
 def _record_spark_filter(result: DataFrame, source: DataFrame, text: str) -> DataFrame:
-    """Record that ``result`` is ``source``, filtered by ``text`` in Spark, if it is an uncached read."""
+    """Record that Spark filters ``source`` by ``text``, if ``source`` is an uncached read. Return ``result``."""
     known, earlier = _filtered_reads.get(source) or (_reads.get(source), "")
     if known is not None and not is_cached(source):
         text = f"({earlier}) AND ({text})" if earlier else text

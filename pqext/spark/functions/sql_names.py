@@ -1,4 +1,4 @@
-"""Register the functions in a session for SQL, under names with a prefix, such as ``pq_st_area``."""
+"""Register the functions for SQL in a session. SQL names have a prefix, as in ``pq_st_area``."""
 
 from __future__ import annotations
 

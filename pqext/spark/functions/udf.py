@@ -81,7 +81,7 @@ class ArrowFunction:
 
 
 def check_argument(function: str, argument_type: ArgumentType, argument: ColumnOrName) -> Column:
-    """Return the column of an argument, with a check of its type that Spark runs when it analyses the query.
+    """Return the column of an argument, with a type check that Spark runs when it analyses the query.
 
     Only Spark knows the type of a column, and it has no function that fails for chosen types. However, it evaluates the
     schema argument of ``from_json`` during analysis. This schema has a field of type BOOLEAN for an accepted type, and
@@ -111,7 +111,7 @@ def _require(function: str, condition: Column, message: Column, column: Column) 
 
 
 def _check_edges(function: str, first: ColumnOrName, second: ColumnOrName, column: Column) -> Column:
-    """Add a check to ``column``, the column of ``second``, that both arguments have the same type of edges."""
+    """Add a check to ``column``, the column of ``second``: both arguments must have the same type of edges."""
     types = [F.typeof(as_column(argument)) for argument in (first, second)]
     names = [display_name(argument).replace("`", "'") for argument in (first, second)]
     is_mixed = F.concat_ws(" ", *types).rlike(r"^geometry\S* geography|^geography\S* geometry")

@@ -166,7 +166,7 @@ def get_from_group(
 
 
 def _timezone_for(target: pa.DataType) -> str | None:
-    """Return the time zone of the active session if values of a type depend on it, or None."""
+    """Return the time zone of the active session; None if values of ``target`` do not depend on a time zone."""
     return active_timezone() if depends_on_timezone(target) else None
 
 

@@ -24,7 +24,7 @@ _SHOWN = 80
 
 
 class ConcurrentIngestError(Exception):
-    """Another job has ingested some of the input files or replaced their rows at the same time."""
+    """A concurrent job has ingested input files of this job, or has replaced their rows."""
 
 
 @dataclass(frozen=True)

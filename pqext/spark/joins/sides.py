@@ -71,7 +71,7 @@ def _type_name(side: Side) -> str:
 
 
 def _declares_type(df: DataFrame, side: Side) -> bool:
-    """Return whether the type or the metadata of the column declares its geometry type."""
+    """Return whether the type or metadata of a column declares the geometry type, including edges and CRS."""
     return isinstance(df.schema[side.number].dataType, T.GeometryType | T.GeographyType) or bool(
         df.schema[side.number].metadata
     )

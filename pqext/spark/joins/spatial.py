@@ -322,7 +322,7 @@ def join_by_cells(
 
 
 def _repeat_per_cell(df: DataFrame, side: Side, condition: Condition | None, cells: Sides) -> DataFrame:
-    """Repeat each row for each of its cells, with the number of the cell in the last column."""
+    """Repeat each row for every cell that its box touches. The last column contains the cell number."""
 
     def find_cells(geometries: pa.Array) -> pa.Array:
         return assign_cells(sides_of(side.parse_array(geometries), condition), cells)

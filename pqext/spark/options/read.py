@@ -27,7 +27,7 @@ _NAMES = {"path", "on_foreign", "keys"}
 
 @dataclass(frozen=True)
 class StoreReference:
-    """Location of a store, and the arguments to open it."""
+    """Location of a data-skipping store, and the arguments for opening the store."""
 
     path: str
     """Absolute path or URL."""
@@ -86,7 +86,7 @@ class StoreReference:
         return cls(_absolute_path(path), foreign, tuple(sorted(keys.items())))
 
     def open(self, storage_options: Mapping[str, Any] | None) -> Store:
-        """Open the store. If it is a URL, the ``storage_options`` of the files apply."""
+        """Open the store. ``storage_options``, the options of the files, apply if the store has a URL."""
         keys = {label: base64.b64decode(key) for label, key in self.keys} or None
         return open_store(
             self.path, decryption=keys, on_foreign=cast(OnForeign, self.on_foreign),

@@ -193,7 +193,7 @@ def write_options(options: Mapping[str, str]) -> dict[str, Any]:
 
 
 def add_profile(options: dict[str, Any], lifting_option: str) -> dict[str, Any]:
-    """Validate options of the writer, and add profile ``spark``. Messages recommend ``lifting_option`` to omit it."""
+    """Validate writer options, and add profile ``spark``. Messages recommend ``lifting_option`` to lift the profile."""
     WriteOptions(**options)
     if "profile" in options:
         return options
@@ -227,7 +227,7 @@ def is_save_option(name: str) -> bool:
 
 
 def _split_options(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Split options into options of the save and of the writer."""
+    """Split options into save options and writer options."""
     of_save: dict[str, str] = {}
     of_writer: dict[str, str] = {}
     for key, text in options.items():

@@ -132,7 +132,7 @@ def _add_brackets(argument: str) -> str:
 
 
 def _parse_arguments(text: str, position: int) -> tuple[int, list[str]]:
-    """Parse the arguments of a call from ``position``, after the opening bracket. Return its end and the arguments."""
+    """Parse the arguments of a call, which start at ``position``. Return the end of the call and the arguments."""
     depth, start, arguments = 0, position, []
     while position < len(text):
         quoted = _QUOTED.match(text, position)

@@ -295,7 +295,7 @@ class _Translator(Visitor[Condition]):
 
 
 def find_field(df: DataFrame, path: tuple[str, ...]) -> tuple[Column, T.DataType]:
-    """Return a column of ``df`` or a field nested in it, and its type. Raises ``ValueError`` if it does not exist."""
+    """Return a column or nested field of ``df`` and its type. Raises ``ValueError`` if the path does not exist."""
     schema = df.schema
     if path[0] not in schema.names:
         raise ValueError(f"no column {path[0]!r}; the columns are {', '.join(schema.names)}")

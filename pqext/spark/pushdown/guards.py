@@ -134,7 +134,7 @@ def spark_literal(value: Any) -> Any:
 
 
 def extend_guard(guard: Column | None, residual: Column | None) -> Column | None:
-    """Extend the guard of a typed leaf so that it also accepts rows with a value in ``residual``."""
+    """Extend the guard of a typed leaf to accept rows with a value in ``residual``."""
     if guard is None or residual is None:
         return guard
     return guard | (residual > F.lit(_JSON_NULL))

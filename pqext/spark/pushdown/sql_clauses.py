@@ -38,7 +38,7 @@ Word = Literal["and", "or"]
 
 
 def split_clauses(text: str, word: Word) -> list[str]:
-    """Return the clauses of ``text`` joined by ``word``, or the text itself if ``word`` does not join it.
+    """Split ``text`` into the clauses that ``word`` joins. Return only the text if ``word`` does not occur.
 
     >>> split_clauses("a = 1 and (b or c) and d between 1 and 2", "and")
     ['a = 1', '(b or c)', 'd between 1 and 2']
@@ -163,7 +163,7 @@ def _type_start(tokens: Sequence[re.Match[str]], end: int) -> int:
 
 
 def _bracket_start(tokens: Sequence[re.Match[str]], end: int) -> int:
-    """Return the index of the bracket that opens the group that ends before token ``end``; 0 if it is missing."""
+    """Return the index of the opening bracket of the group that ends before token ``end``; 0 if missing."""
     depth = 0
     for index in range(end - 1, 0, -1):
         depth += (tokens[index][0] == ")") - (tokens[index][0] == "(")

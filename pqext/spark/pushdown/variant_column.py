@@ -27,7 +27,7 @@ _MAX_INDEX = (1 << 31) - 1
 
 @dataclass(frozen=True, slots=True)
 class ShreddedGroup:
-    """Deepest group of a shredded struct on a path, and the remaining steps of the path below it.
+    """Deepest group of a shredded struct on a path, and the remaining steps of the path.
 
     ``group`` lists the struct fields from the VARIANT down to the group of ``value`` and ``typed_value``. Values at the
     path are not stored elsewhere, because shredded fields never appear in the residuals of their parent objects
@@ -113,7 +113,7 @@ def _combine_guards(guard: Column | None, other: Column | None) -> Column | None
 
 @dataclass(frozen=True)
 class Value:
-    """Value extracted from a VARIANT, with Spark type ``type``, and the columns of its leaf if it is shredded."""
+    """Value extracted from a VARIANT as Spark type ``type``, with the columns of the leaf if the value is shredded."""
 
     exact: Column
     type: T.DataType

@@ -136,7 +136,7 @@ def find_leaf_nodes(root: SchemaNode, path: str) -> tuple[SchemaNode | None, Sch
 
 
 def _add_leaf(file: ParquetFile, field: VariantField, types: set[T.DataType]) -> bool:
-    """Return whether one typed leaf of a file stores all values of a VARIANT field, and add its type to ``types``."""
+    """Return whether a file stores all values of a VARIANT field in one typed leaf. Add its type to ``types``."""
     node = file.schema.find(field.column.path)
     if node is None or node.logical_name != "VARIANT":
         return False

@@ -74,7 +74,7 @@ def check_user_schema(user_schema: StructType, schema: StructType, *, has_all: b
 
 
 class Reader(DataSourceReader):
-    """Reader of the rows of a query, as Arrow batches with Spark's exchange schema.
+    """Reader that returns the rows of a query as Arrow batches with Spark's exchange schema.
 
     It does not implement ``pushFilters``: Spark 4.3 reuses the partitions that were planned with the filters of the
     first action of a data frame for later actions, which would lose rows. Only the query has conditions.

@@ -52,7 +52,7 @@ _PLAIN = (
 
 @dataclass(frozen=True)
 class Files:
-    """Files of a format, and Spark's options to read them."""
+    """Files of a format, and the options with which Spark reads the files."""
 
     spark: SparkSession
     paths: Sequence[str]
@@ -150,7 +150,7 @@ class FrameIndexing:
     progress: Progress | None = None
 
     def resolve(self, indexes: Sequence[Index], source: Any) -> list[TypedIndex]:
-        """Look up the indexed columns in the Spark schema; return the indexes with Arrow types of values and entries.
+        """Look up the indexed columns in the Spark schema. Return each index with its value type and entry type.
 
         Raises ``ValueError`` for a column that does not exist, and ``TypeError`` for values that an index does not
         support.

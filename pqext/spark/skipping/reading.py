@@ -113,7 +113,7 @@ def _evidence_filter(files: Files, schema: T.StructType) -> Callable[[Evidence],
 
 
 def _resolve_name(column: Column, schema: T.StructType) -> Column:
-    """Return a column with its name in the schema, which may differ in case."""
+    """Return a column with the spelling of its name in the schema, which may differ in case."""
     path: list[str] = []
     type: T.DataType = schema
     for name in column.path:

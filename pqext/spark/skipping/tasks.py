@@ -135,7 +135,7 @@ class TaskIndexing:
     progress: Progress | None = None
 
     def resolve(self, indexes: Sequence[Index], source: Any) -> list[TypedIndex]:
-        """Look up the indexed columns in one file; return the indexes with Arrow types of values and entries."""
+        """Look up the indexed columns in one file. Return each index with its value type and entry type."""
         return resolve_indexes(indexes, source, self.indexer.options, self.indexer.limits)
 
     def add(self, table: Table, files: Sequence[Any], layout: Layout, location: Any) -> Summary:

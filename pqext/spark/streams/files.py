@@ -41,7 +41,7 @@ _OPTIONS = {
 
 @dataclass(frozen=True)
 class StreamedFile:
-    """File of a stream: the path or URL that opens it, its location, and its final name."""
+    """File of a stream: the path or URL to open, the location, and the final name."""
 
     file: str
     location: Any
@@ -132,7 +132,7 @@ class FileStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._until = frozenset(file.digest for file in self.list_files())
 
     def list_files(self) -> list[StreamedFile]:
-        """List the current files: local files by time and name, and others by name."""
+        """List the current files: local files ordered by time and name, remote files ordered by name."""
         try:
             results = [*list_sources(self._paths, self._storage, ignore_table_format=self._ignore_table_format)]
         except FileNotFoundError:

@@ -108,7 +108,9 @@ class StreamSink(DataSourceStreamArrowWriter):
     def __init__(self, options: Mapping[str, str], schema: StructType, overwrite: bool) -> None:
         for name in _OF_SAVES:
             if name in options:
-                raise ValueError(f"option {name} applies to saves only: a stream appends, or replaces all rows")
+                raise ValueError(
+                    f"option {name} applies to saves only; omit it, because a stream appends or replaces all rows"
+                )
         self.writer = SaveWriter({key: item for key, item in options.items() if key.lower() not in _OF_SPARK}, schema)
         self.overwrite = overwrite
 
@@ -145,7 +147,7 @@ class StreamSink(DataSourceStreamArrowWriter):
 
 
 def _identify_job() -> tuple[str, str]:
-    """Return the query of the current task, and a name for this run of its batch."""
+    """Return the query id of the current task, and a name for this attempt of the batch."""
     context = TaskContext.get()
     lines = [
         None if context is None else context.getLocalProperty(name)

@@ -69,7 +69,7 @@ class TaskResult(WriterCommitMessage):
 
 
 class SaveWriter:
-    """Writer of the staged files of a save in tasks. It checks the options and the schema before any task runs.
+    """Writer of staged files in the tasks of a save. Options and schema are checked before any task runs.
 
     For the options, see :func:`pqext.spark.options.save.parse_save_options`.
     """

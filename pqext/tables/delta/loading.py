@@ -1,4 +1,4 @@
-"""Load Delta tables with ``deltalake``, and convert its errors to typed errors without credentials."""
+"""Load Delta tables with ``deltalake``, and convert deltalake's errors to typed errors without credentials."""
 
 from __future__ import annotations
 

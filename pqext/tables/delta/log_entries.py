@@ -80,7 +80,7 @@ def partition_texts(values: Mapping[str, Any]) -> dict[str, str | None]:
 
 
 def clustering_of(statistics: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return the commit id and the order that the statistics of a file record; None if they record none."""
+    """Return the commit id and the row order in the statistics of a file; None if the file is not clustered."""
     match statistics.get(CLUSTERED):
         case [str(commit), str(order)]:
             return commit, order

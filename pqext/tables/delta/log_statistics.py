@@ -41,7 +41,7 @@ _LOG_FILE = re.compile(r"(\d{20})\.(json|checkpoint(?:\..+)?\.parquet)")
 
 @dataclass(frozen=True, slots=True)
 class DeltaLogStatistics:
-    """Delta log statistics of one file, stored in row ``row`` of ``columns``."""
+    """Delta log statistics of one file, read from row ``row`` of ``columns``."""
 
     columns: _LogColumns
     row: int
@@ -307,7 +307,7 @@ def log_folder(table_uri: str) -> tuple[str, bool]:
 
 
 def log_files(table_uri: str, storage_options: Mapping[str, Any] | None) -> Iterator[tuple[Any, re.Match[str]]]:
-    """Yield each commit and checkpoint of a table, with a regular expression match of its version and type."""
+    """Yield the commit and checkpoint files of a table, each with a regular expression match of version and type."""
     folder, is_local = log_folder(table_uri)
     if is_local:
         files: list[Any] = [os.path.join(folder, name) for name in os.listdir(folder)]

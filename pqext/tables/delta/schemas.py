@@ -1,4 +1,4 @@
-"""Convert the schema of a Delta table to Arrow, with the names and ids of its columns in files."""
+"""Convert Delta schemas to Arrow, and map the columns of a table to names and ids in files."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ class DeltaWriter:
 
     @property
     def _definition(self) -> tuple[Any, ...] | None:
-        """Identity, properties, schema, partitions and protocol of the table; None if it does not exist."""
+        """Identity, properties, schema, partitions and protocol of the table; None if the table does not exist."""
         if self._table is None:
             return None
         metadata = self._table.metadata()
@@ -396,7 +396,7 @@ class DeltaWriter:
         self._is_stale = False
 
     def _update_source(self) -> None:
-        """Load the current version into the ``DeltaTable`` of the caller, as deltalake does after its commits.
+        """Load the current version into the caller's ``DeltaTable``, as deltalake does after a commit.
 
         Errors are suppressed, because they would report the commit as failed.
         """

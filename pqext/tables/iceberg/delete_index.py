@@ -93,7 +93,7 @@ def _path_bounds(file: TableFile) -> tuple[bytes | None, bytes | None]:
 
 
 def _only_path(file: TableFile) -> str | None:
-    """Return the data file path in a position delete file, if its bounds prove that it contains only one path.
+    """Return the only data file path in a position delete file; None unless the bounds of the paths are equal.
 
     Truncated bounds differ, because upper bounds are rounded up.
     """
@@ -102,6 +102,6 @@ def _only_path(file: TableFile) -> str | None:
 
 
 def _may_name(file: TableFile, path: str) -> bool:
-    """Return whether a position delete file may contain ``path``, according to the bounds of its path column."""
+    """Return whether a position delete file may contain ``path``, according to the bounds of the path column."""
     low, high = _path_bounds(file)
     return (low is None or low <= path.encode()) and (high is None or path.encode() <= high)

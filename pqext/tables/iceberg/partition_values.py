@@ -35,7 +35,7 @@ _SHORT = 40
 
 @dataclass(frozen=True, slots=True)
 class PartitionColumn:
-    """Source column of an identity partition. ``position`` is its index in the table, then in each nested struct."""
+    """Source column of an identity partition. ``position`` is the index in the table, then in each nested struct."""
 
     position: tuple[int, ...]
     field: pa.Field

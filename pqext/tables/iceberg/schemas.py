@@ -1,4 +1,4 @@
-"""Convert the schema of an Iceberg table to Arrow, with the ids and names of its columns in files.
+"""Convert Iceberg schemas to Arrow, and map the columns of a table to ids and names in files.
 
 Spec: Apache Iceberg, "Schemas and Data Types", "Column Projection", "Name Mapping Serialization".
 

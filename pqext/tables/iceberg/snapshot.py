@@ -40,7 +40,7 @@ _LISTED = 5
 def open_iceberg(
     source: Any, version: int | None, timestamp: datetime | None, storage_options: Mapping[str, Any] | None
 ) -> TableSnapshot:
-    """Open a snapshot of an Iceberg table: the current one, the snapshot with id ``version``, or the one at a time.
+    """Open a snapshot of an Iceberg table: by id ``version``, by ``timestamp``, or by default the current snapshot.
 
     For ``source`` and errors, see :func:`pqext.tables.iceberg.loading.load_table`. Raises ``FileNotFoundError`` if
     the snapshot does not exist, and ``ValueError`` if ``version`` cannot be the id of a snapshot.

@@ -1,4 +1,4 @@
-"""Compare rows to write with the schema of an Iceberg table, and add field ids to the columns of its files."""
+"""Compare new rows with the schema of an Iceberg table, and add the table's field ids to the columns of files."""
 
 from __future__ import annotations
 
