@@ -28,14 +28,14 @@ def test_numbers_are_narrowed_like_in_the_reference(data: st.DataObject, width: 
 @pytest.mark.parametrize("number", [100, -100, 1 << 100, -(1 << 127)])
 def test_numbers_beyond_their_precision_are_rejected(width: int, number: int) -> None:
     words = number.to_bytes(width, "little", signed=True)
-    with pytest.raises(ValueError, match="more digits than its type, which has 2"):
+    with pytest.raises(ValueError, match="more than the 2 digits of its type"):
         narrow(words, width, 0, 2, np.empty(0, np.uint8))
     both = (99).to_bytes(width, "little") + (-99).to_bytes(width, "little", signed=True)
     narrow(both, width, 1, 2, np.empty(2, np.uint8))
 
 
 def test_output_of_a_wrong_size_is_rejected() -> None:
-    with pytest.raises(ValueError, match="does not hold one number"):
+    with pytest.raises(ValueError, match="one number per slot"):
         narrow(bytes(16), 16, 3, 5, np.empty(2, np.uint8))
 
 
@@ -58,7 +58,7 @@ def test_quotients_match_double_division(numbers: list[int], most: int, scale: i
 
 
 def test_word_and_number_counts_must_match() -> None:
-    with pytest.raises(ValueError, match="does not hold"):
+    with pytest.raises(ValueError, match="the output must have"):
         widen_integers(np.empty(2, np.int32), 9, np.empty(2, np.int64))
-    with pytest.raises(ValueError, match="does not hold"):
+    with pytest.raises(ValueError, match="the output must have"):
         quotients(np.empty(2, np.int64), 9, 1.0, np.empty(2))

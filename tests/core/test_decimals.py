@@ -168,7 +168,7 @@ def test_precision_and_scale_are_also_stored_in_the_schema_element() -> None:
 def test_decimal_with_too_many_digits_is_not_written() -> None:
     wide = pa.array([Decimal(123456)], pa.decimal128(20, 0))
     lying = pa.Array.from_buffers(pa.decimal128(5, 0), 1, wide.buffers())
-    with pytest.raises(ValueError, match="more digits than its type"):
+    with pytest.raises(ValueError, match=r"more than the \d+ digits of its type"):
         written(pa.table({"d": lying}))
 
 

@@ -65,7 +65,7 @@ def test_inconsistent_arguments_are_rejected() -> None:
         index_array(b"12345", None, 1, 4, 10, np.empty(1, np.int32))
     with pytest.raises(ValueError, match="ascend"):
         index_array(np.array([0, 3, 2], np.int32), b"12345", 0, 0, 10, np.empty(2, np.int32))
-    with pytest.raises(ValueError, match="leave the data"):
+    with pytest.raises(ValueError, match="exceed the data"):
         index_array(np.array([0, 6], np.int32), b"12345", 0, 0, 10, np.empty(1, np.int32))
 
 

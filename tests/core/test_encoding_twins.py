@@ -200,7 +200,7 @@ def test_null_slots_between_encoded_byte_arrays_are_empty(words: list[bytes], da
         ([0, 3], [2, 1], b"abc", "longer than the previous value"),
         ([0, -1], [2, 1], b"abc", "negative"),
         ([0, 1], [2, -1], b"abc", "negative"),
-        ([0, 1], [2, 2], b"abc", "end before"),
+        ([0, 1], [2, 2], b"abc", "ends? before"),
     ],
 )
 def test_invalid_prefixes_and_suffixes_are_rejected(

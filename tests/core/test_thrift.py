@@ -115,9 +115,9 @@ def test_reading_starts_at_the_offset_and_ends_after_the_structure() -> None:
     data = b"before" + encode(pair)
     for buffer in (data + b"after", bytearray(data + b"after"), memoryview(data + b"after")):
         assert decode(KeyValue, buffer, 6) == (pair, len(data))
-    with pytest.raises(ValueError, match="outside of a buffer"):
+    with pytest.raises(ValueError, match="outside a buffer"):
         decode(KeyValue, data, len(data) + 1)
-    with pytest.raises(ValueError, match="outside of a buffer"):
+    with pytest.raises(ValueError, match="outside a buffer"):
         decode(KeyValue, data, -1)
 
 
@@ -478,7 +478,7 @@ def test_unreadable_declarations_are_rejected() -> None:
     for id in (-5, 0, 32767):
         with pytest.raises(TypeError, match="field id must be from 1"):
             field(id, "i32")
-    with pytest.raises(TypeError, match="values run from 0"):
+    with pytest.raises(TypeError, match="values must be from 0"):
         thrift.StructMeta("Bad", (Struct,), {"a": field(1, IntEnum("Values", {"A": -1}))})
     with pytest.raises(TypeError, match="more than 64 fields"):
         thrift.StructMeta("Bad", (Struct,), {f"a{i}": field(i, "i32") for i in range(1, 66)})

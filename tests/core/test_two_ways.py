@@ -159,5 +159,5 @@ def test_corrupt_dictionary_is_counted_once() -> None:
     bad = data[:start] + encode(header) + data[start + size :]
     assert len(bad) == len(data)
     limits = pqext.Limits(memory_bytes=5 * header.uncompressed_page_size // 2, memory_expansion=1)
-    with pqext.open(bad, limits=limits) as file, pytest.raises(pqext.CorruptFileError, match="byte array values end"):
+    with pqext.open(bad, limits=limits) as file, pytest.raises(pqext.CorruptFileError, match="byte array data ends"):
         file.read()

@@ -100,8 +100,8 @@ def test_pages_split_at_the_same_rows_as_row_by_row_counting(chunk: Chunk) -> No
     ("changes", "message"),
     [
         ({"rows": 3}, "rows"),
-        ({"repetition": np.array([1, 0], np.int16)}, "does not begin"),
-        ({"repetition": np.array([0], np.int16)}, "one level for each"),
+        ({"repetition": np.array([1, 0], np.int16)}, "first entry must start a row"),
+        ({"repetition": np.array([0], np.int16)}, "one level per entry"),
         ({"definition": np.array([1, 0], np.int16)}, "announce 0 values"),
         ({"definition": None, "values": 1}, "contradict"),
         ({"edges": np.array([0, 5], np.int64)}, "ascend"),

@@ -42,9 +42,9 @@ def test_nearest_point_pairs_are_exact(seed: int, ours_points: str, their_points
 
 def test_mismatched_arrays_are_rejected() -> None:
     segments, out = np.zeros((2, 6)), np.zeros((1, 4))
-    with pytest.raises(ValueError, match="offsets do not ascend"):
+    with pytest.raises(ValueError, match="offsets must ascend"):
         nearest(segments, np.array([0, 3]), segments, _spheres(segments), out)
-    with pytest.raises(ValueError, match="a sphere for each 32"):
+    with pytest.raises(ValueError, match="one sphere for each 32"):
         nearest(segments, np.array([0, 2]), segments, np.zeros((2, 4)), out)
     with pytest.raises(ValueError, match="six numbers"):
         nearest(np.zeros((2, 5)), np.array([0, 2]), segments, _spheres(segments), out)

@@ -127,7 +127,7 @@ def test_parts_of_another_column_are_rejected(starts: list[int]) -> None:
 def test_outputs_of_a_wrong_shape_are_rejected(lengths: tuple[int, int, int, int]) -> None:
     column = next(columns(geo.from_points([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])))
     lines, boxes, types, rows = lengths
-    with pytest.raises(ValueError, match="the output must have 4 lines"):
+    with pytest.raises(ValueError, match="boxes must have 4 rows"):
         Summary(column).parts(
             np.array([0, 1, 3], np.int64),
             np.empty((lines, boxes)),

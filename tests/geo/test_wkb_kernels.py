@@ -229,7 +229,7 @@ def nested(depth: int) -> bytes:
 def test_collection_nesting_is_limited() -> None:
     geo.validate(binary([nested(128)]), on_fault="raise")
     for depth in (129, 10_000, 1_000_000):
-        with pytest.raises(GeometryError, match="nested deeper than 128") as caught:
+        with pytest.raises(GeometryError, match="nested more than 128 levels deep") as caught:
             geo.validate(binary([nested(depth)]), on_fault="raise")
         assert caught.value.offset == 128 * 9 + 5
 

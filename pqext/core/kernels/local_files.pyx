@@ -152,7 +152,7 @@ def open_files(list paths not None, int64_t tail_bytes):
     if not PQEXT_OPENS_FILES or not count:
         return found
     if tail_bytes < HEAD:
-        raise ValueError("the ends of files are longer")
+        raise ValueError("the tail size is smaller than the end of a footer")
     places = <Place *> calloc(count, sizeof(Place))
     if places == NULL:
         raise MemoryError
@@ -217,7 +217,7 @@ def stamp_files(list paths, int64_t[::1] sizes, int64_t[::1] modified_ns, int64_
         raise ValueError("the outputs must have room for all files")
     for path in paths:
         if type(path) is not bytes or b"\0" in path:
-            raise ValueError("paths are bytes without a null")
+            raise ValueError("paths must be bytes without null bytes")
     names = <const char **> calloc(max(count, 1), sizeof(char *))
     if names == NULL:
         raise MemoryError()

@@ -89,7 +89,7 @@ cdef class RowText:
         cdef bytes name
         cdef uint64_t end = 0
         if self.nodes != NULL:
-            raise ValueError("the rows are set already")
+            raise ValueError("the rows were already set")
         self.nodes = <Node *> calloc(len(nodes) + 1, sizeof(Node))
         if self.nodes == NULL:
             raise MemoryError
@@ -108,7 +108,7 @@ cdef class RowText:
             node.first = first
             node.children = children
             if children and not (i < first and first + children <= len(nodes)):
-                raise ValueError("children follow their parents")
+                raise ValueError("children must follow their parents")
             if validity is not None:
                 _check(validity.size * 8, offset + length)
                 node.validity = <const uint8_t *> <uintptr_t> validity.address
@@ -155,7 +155,7 @@ cdef class RowText:
         cdef int64_t row = start
         cdef int status = 0, where = -1
         if not 0 <= start <= self.rows:
-            raise ValueError(f"no row {start} in {self.rows}")
+            raise ValueError(f"row {start} is out of range for {self.rows} rows")
         memset(&out, 0, sizeof(Bytes))
         try:
             with nogil:

@@ -276,12 +276,12 @@ cdef class Summary:
         cdef int64_t row = 0
         cdef int status = 0
         if parts < 0 or starts[0] != 0 or starts[parts] != c.length:
-            raise ValueError("the parts of a column begin at 0 and end at its length")
+            raise ValueError("the parts of a column must begin at 0 and end at the length of the column")
         for part in range(parts):
             if starts[part + 1] < starts[part]:
                 raise ValueError("the parts of a column must ascend")
         if boxes.shape[0] != 4 or boxes.shape[1] != parts or types.shape[0] != parts or rows.shape[0] != parts:
-            raise ValueError("the output must have 4 lines of bounds, types and rows, of one number a part")
+            raise ValueError("boxes must have 4 rows, and boxes, types and rows one number per part")
         geometry.at = 0
         with nogil:
             for part in range(parts):
@@ -347,7 +347,7 @@ def row_boxes(WkbColumn column not None, double[:, ::1] out not None):
     cdef double *to
     cdef double x, y
     if out.shape[1] != n or (bounds != 4 and bounds != 8):
-        raise ValueError("the output must have 4 or 8 lines of one number a row")
+        raise ValueError("the output must have 4 or 8 lines with one number per row")
     if n == 0:
         return 0, 0
     geometry.at = 0

@@ -23,7 +23,7 @@ def cheapest_cuts(
     cdef int64_t n = boxes.shape[1], stop, start, k
     cdef double x0, x1, y0, y1, w, h, cost
     if boxes.shape[0] != 4 or costs.shape[0] != n + 1 or starts.shape[0] != n + 1 or least < 1 or most < least:
-        raise ValueError("4 lines of boxes, and for each and the end a cost and a start")
+        raise ValueError("boxes must have 4 rows, and costs and starts one element more than there are boxes")
     with nogil:
         costs[0] = 0.0
         starts[0] = 0

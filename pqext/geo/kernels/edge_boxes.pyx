@@ -64,11 +64,11 @@ def edge_boxes(
     cdef uint8_t *flags = NULL
     cdef double x, y
     if out.shape[1] != n or (bounds != 4 and bounds != 8):
-        raise ValueError("the output must have 4 or 8 lines of one number a row")
+        raise ValueError("the output must have 4 or 8 lines with one number per row")
     if outside is not None and outside.shape[0] != n:
-        raise ValueError("there must be one flag a row")
+        raise ValueError("there must be one flag per row")
     if not (e2 < 1 and ratio > 0 and 0 <= turn < 1):
-        raise ValueError("not an ellipsoid")
+        raise ValueError("the globe is not an ellipsoid")
     if n == 0:
         return 0, 0
     geometry.at = 0
@@ -131,8 +131,8 @@ def edge_boxes(
             row += 1
     if status == OUTSIDE:
         raise GeometryError(
-            f"x from {box.low[0]} to {box.high[0]}, y from {box.low[1]} to {box.high[1]} leave the longitudes "
-            "-180 to 180 and latitudes -90 to 90; geo.clamp moves them into this range",
+            f"x from {box.low[0]} to {box.high[0]}, y from {box.low[1]} to {box.high[1]}: coordinates must be longitudes "
+            "from -180 to 180 and latitudes from -90 to 90; geo.clamp moves them into this range",
             rule="geography.range",
             row=column.row + row,
         )

@@ -39,7 +39,7 @@ FAULTS = {
     POSITION: ("a position is an array of two or more numbers", "geo.geojson.position"),
     ARRAY: ("the coordinates are nested otherwise than the type has them", "geo.geojson.position"),
     OPEN_RING: ("a ring has fewer than four points or does not end where it begins", "geo.wkb.rings"),
-    TOO_DEEP: (f"collections are nested deeper than {MAX_DEPTH}", "geo.wkb.depth"),
+    TOO_DEEP: (f"collections are nested more than {MAX_DEPTH} levels deep", "geo.wkb.depth"),
     TOO_MANY: ("more elements than WKB can count", "geo.geojson.object"),
     NO_FEATURE: ("not a feature", "geo.geojson.features"),
     TRAILING_TEXT: ("text follows the end of the object", "geo.geojson.object"),

@@ -257,7 +257,7 @@ def to_text(WkbColumn column not None, bint json, int decimals=-1):
     cdef int64_t row = 0, stop = 0
     cdef int status = 0
     if decimals < -1 or decimals > 18:
-        raise ValueError("a precision must be 0 to 18 decimals")
+        raise ValueError("precision must be from 0 to 18 decimals")
     memset(&data, 0, sizeof(Bytes))
     memset(&offsets, 0, sizeof(Bytes))
     style.json = json
@@ -281,7 +281,7 @@ def to_text(WkbColumn column not None, bint json, int decimals=-1):
         bytes_free(&offsets)
         if status == NOT_JSON:
             raise GeometryError(
-                "GeoJSON cannot represent NaN and infinite coordinates", rule="geo.geojson.numbers",
+                "GeoJSON cannot represent NaN or infinite coordinates", rule="geo.geojson.numbers",
                 row=column.row + row, offset=geometry.at,
             )
         raise fault(status, column.row + row, &geometry)

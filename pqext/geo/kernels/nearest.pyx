@@ -54,12 +54,12 @@ def nearest(
     cdef const double *a
     cdef const double *b
     if blocks.shape[0] != count or blocks.shape[1] != 4:
-        raise ValueError("the query has a sphere for each 32 segments")
+        raise ValueError("the query must have one sphere for each 32 segments")
     if rows < 0 or out.shape[0] != rows or out.shape[1] != 4 or segments.shape[1] != 6 or query.shape[1] != 6:
-        raise ValueError("segments have six numbers each, and the output one line of four a row")
+        raise ValueError("segments must have six numbers each, and the output four numbers per row")
     for row in range(rows):
         if offsets[row] < 0 or offsets[row] > offsets[row + 1] or offsets[row + 1] > segments.shape[0]:
-            raise ValueError("offsets do not ascend within the segments")
+            raise ValueError("offsets must ascend and lie within the segments")
     if m == 0:
         return
     with nogil:

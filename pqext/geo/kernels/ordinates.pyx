@@ -239,7 +239,7 @@ def with_coordinates(WkbColumn column not None, const double[:, ::1] values not 
     """
     cdef Coordinates coordinates
     if values.shape[1] != 3:
-        raise ValueError("a coordinate has x, y and z")
+        raise ValueError("a coordinate must have x, y and z")
     memset(&coordinates, 0, sizeof(Coordinates))
     coordinates.left = <size_t> values.shape[0]
     coordinates.values = &values[0, 0] if values.shape[0] else NULL
@@ -292,6 +292,6 @@ cdef object copy_changed(WkbColumn column, Coordinates *coordinates):
         bytes_free(&data)
         bytes_free(&offsets)
         if status == 0:
-            raise ValueError("there are not as many coordinates")
+            raise ValueError("the number of coordinates differs from the geometries")
         raise fault(status, column.row + row, &geometry)
     return take(&data), take(&offsets)

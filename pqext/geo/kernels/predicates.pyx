@@ -66,7 +66,7 @@ def test_box(
     cdef bint wraps = west > east
     cdef double x, y
     if out.shape[0] != c.length:
-        raise ValueError("the output must have one byte a row")
+        raise ValueError("the output must have one byte per row")
     geometry.at = 0
     with nogil:
         while row < c.length:

@@ -218,7 +218,7 @@ cdef object fault(int status, int64_t row, const Geometry *geometry):
         ),
         COUNT: ("an element count exceeds the remaining bytes", "geo.wkb.bounded"),
         CHILD: ("a part of a multi geometry has the wrong type", "geo.wkb.parts"),
-        DEPTH: (f"collections are nested deeper than {MAX_DEPTH}", "geo.wkb.depth"),
+        DEPTH: (f"collections are nested more than {MAX_DEPTH} levels deep", "geo.wkb.depth"),
         TRAILING: ("bytes follow the end of the geometry", "geo.wkb.bounded"),
         RING: ("a ring has fewer than four points or does not end where it begins", "geo.wkb.rings"),
         DIMENSIONS: ("the dimensions of a part differ from those of the geometry", "geo.wkb.dimensions"),

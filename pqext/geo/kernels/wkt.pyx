@@ -46,7 +46,7 @@ FAULTS = {
     ORDINATES: ("the dimensions of a coordinate differ from those of the geometry", "geo.wkt.dimensions"),
     DIMENSIONS: ("the dimensions of a part differ from those of the geometry", "geo.wkt.dimensions"),
     RING: ("a ring has fewer than four points or does not end where it begins", "geo.wkb.rings"),
-    DEPTH: (f"collections are nested deeper than {MAX_DEPTH}", "geo.wkb.depth"),
+    DEPTH: (f"collections are nested more than {MAX_DEPTH} levels deep", "geo.wkb.depth"),
     TRAILING: ("text follows the end of the geometry", "geo.wkt.tag"),
     COUNT: ("more elements than WKB can count", "geo.wkt.tag"),
     OFFSETS: ("the Arrow array's offsets leave its data", "geo.wkt.tag"),

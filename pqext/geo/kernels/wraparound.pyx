@@ -152,7 +152,7 @@ cdef class Longitudes:
         cdef Py_ssize_t i, n = west.shape[0]
         cdef bint inside
         if east.shape[0] != n:
-            raise ValueError("an interval has two ends")
+            raise ValueError("west and east must have the same length")
         with nogil:
             for i in range(n):
                 if self.settled:

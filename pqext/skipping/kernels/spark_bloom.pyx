@@ -78,7 +78,7 @@ cdef inline void insert(uint32_t first, uint32_t second, int functions, uint64_t
 
 cdef int check(int functions, Py_ssize_t words) except -1:
     if functions < 1 or functions > MOST_FUNCTIONS or words < 1 or words > 0x7FFFFFFF:
-        raise ValueError("a filter has words, and sets 1 to 1024 bits for a value")
+        raise ValueError("a filter must have words and set 1 to 1024 bits per value")
     return 0
 
 
@@ -230,7 +230,7 @@ cdef Asked asked_of(const int64_t[::1] longs, const uint8_t[::1] text, const int
     cdef Asked asked
     cdef Py_ssize_t i, texts = ends.shape[0] - 1
     if texts < 0 or room.shape[0] != 2 or room.shape[1] != longs.shape[0] + texts or room.shape[1] < 1:
-        raise ValueError("values and output differ in length")
+        raise ValueError("values and output must have the same length")
     for i in range(texts):
         if ends[i] < 0 or ends[i + 1] < ends[i] or ends[i + 1] > text.shape[0]:
             raise ValueError("a byte string lies outside its buffer")
@@ -261,7 +261,7 @@ def ask_cells(
     cdef Payload payload
     cdef bint bad = False
     if offsets.shape[0] != out.shape[0] + 1:
-        raise ValueError("cells and output differ in length")
+        raise ValueError("cells and output must have the same length")
     with nogil:
         for i in range(out.shape[0]):
             start, stop = offsets[i], offsets[i + 1]

@@ -56,7 +56,7 @@ cdef class VariantInput:
         self.value = self.value_input.column
         self.length = len(array)
         if self.metadata.length < self.length or self.value.length < self.length:
-            raise ValueError("the struct's children are shorter than it is")
+            raise ValueError("the children of the struct are shorter than the struct")
         self.offset = array.offset
         validity = array.buffers()[0]
         if validity is not None and array.null_count:

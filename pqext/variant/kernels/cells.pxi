@@ -86,10 +86,10 @@ cdef class Cells:
         memset(&m, 0, sizeof(Metadata))
         if rows is None:
             if metadata.column.length != count:
-                raise ValueError("metadata and value differ in length")
+                raise ValueError("metadata and value must have the same length")
         else:
             if rows.size < count * 8:
-                raise ValueError("there is not a row for each value")
+                raise ValueError("there must be one row per value")
             mapped = <const int64_t *> <uintptr_t> rows.address
         with nogil:
             if bytes_reserve(&cells.cells, <size_t> count * sizeof(Cell)) != 0:

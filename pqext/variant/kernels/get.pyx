@@ -92,7 +92,7 @@ def get(BinaryInput metadata, BinaryInput value, object groups, PathSteps path, 
     cdef size_t n = 0
     cdef int status = 0
     if metadata.column.length != rows:
-        raise ValueError("metadata and value differ in length")
+        raise ValueError("metadata and value must have the same length")
     describe(&wanted, described, zone)
     memset(&result, 0, sizeof(Result))
     memset(&m, 0, sizeof(Metadata))

@@ -79,7 +79,7 @@ def indent_json(BinaryInput texts, int64_t start, size_t spaces, size_t expansio
     memset(&out, 0, sizeof(Bytes))
     memset(&offsets, 0, sizeof(Bytes))
     if not 0 <= start <= texts.column.length:
-        raise ValueError(f"no row {start} in {texts.column.length}")
+        raise ValueError(f"row {start} is out of range for {texts.column.length} rows")
     try:
         with nogil:
             status = bytes_append(&offsets, &position, sizeof(int32_t))

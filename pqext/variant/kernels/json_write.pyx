@@ -299,7 +299,7 @@ def write_json(VariantInput variants, int64_t start, int64_t stop, bint display=
     stack.display = display
     stack.zone = NULL if zone is None else &zone.table
     if not 0 <= start <= stop <= variants.length:
-        raise ValueError(f"no rows {start} to {stop} in {variants.length}")
+        raise ValueError(f"rows {start} to {stop} are out of range for {variants.length} rows")
     with nogil:
         while row < stop:
             before = text.size

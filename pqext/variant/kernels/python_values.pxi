@@ -50,7 +50,7 @@ cdef class Writer:
         if status == FAULT_DEPTH:
             raise ValueError(f"the object is nested more than {MAX_DEPTH} levels deep")
         if status == COMPOSE_TOO_LARGE:
-            raise LimitError("a value takes more than 2 GiB")
+            raise LimitError("a value exceeds the limit of 2 GiB")
         if status != 0:
             raise MemoryError
         return 0
@@ -62,7 +62,7 @@ cdef class Writer:
         cdef size_t head_size
         cdef Composer *c = &self.c
         if <uint64_t> size > 0x7FFFFFF0:
-            raise LimitError("a string takes more than 2 GiB")
+            raise LimitError("a string exceeds the limit of 2 GiB")
         head_size = write_string_head(head, <size_t> size) - head
         # As one piece: the head is copied with the following bytes.
         self.check(put_bytes(c, head, head_size))
@@ -147,14 +147,14 @@ cdef class Writer:
             else:
                 data = self.encode(obj)
                 if len(data) > 0x7FFFFFF0:
-                    raise LimitError("a value takes more than 2 GiB")
+                    raise LimitError("a value exceeds the limit of 2 GiB")
                 self.check(put_bytes(c, <const uint8_t *> data, len(data)))
         return 0
 
     cdef int close(self) except -1:
         cdef int status = end(&self.c, False)
         if status == FAULT_FIELD_DUPLICATE:
-            raise ValueError("a mapping has two equal keys")
+            raise ValueError("a mapping has duplicate keys")
         return self.check(status)
 
     def rows(self, list objects, int64_t start, bint none_is_missing):

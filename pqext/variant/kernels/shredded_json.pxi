@@ -232,7 +232,7 @@ def write_shredded_json(
     if sources.count != plan.node_count:
         raise ValueError("the columns do not match the plan")
     if not 0 <= start <= stop <= metadata.column.length:
-        raise ValueError(f"no rows {start} to {stop} in {metadata.column.length}")
+        raise ValueError(f"rows {start} to {stop} are out of range for {metadata.column.length} rows")
     memset(&s, 0, sizeof(State))
     memset(&column, 0, sizeof(TextColumn))
     s.stack.display = display

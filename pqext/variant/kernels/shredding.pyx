@@ -172,7 +172,7 @@ cdef class Sources:
             source = &self.sources[i]
             for child in (value, typed):
                 if child is not None and group is not None and len(child) < len(group):
-                    raise ValueError("the struct's children are shorter than it is")
+                    raise ValueError("the children of the struct are shorter than the struct")
             self.arrays.append((group, value, typed))
             if group is not None and group.null_count:
                 source.group_validity = self._bits(group.buffers()[0], group)

@@ -16,7 +16,7 @@ cdef class Zone:
         """
         cdef int64_t count = len(instants)
         if len(clocks) != count or len(offsets) != count + 1:
-            raise ValueError("a zone has an offset before its first transition and after each")
+            raise ValueError("a time zone must have one more offset than transitions")
         self.owner = [pa.array([*seconds, 0], pa.int64()).buffers()[1] for seconds in (instants, clocks, offsets)]
         self.table.count = count
         self.table.instants = <const int64_t *> <uintptr_t> self.owner[0].address

@@ -15,7 +15,7 @@ def has_exact_length(const uint8_t[::1] data, int width, int64_t count, int64_t 
     cdef uint64_t header = 0, run_bytes
     cdef bint is_valid = True
     if not 0 <= width <= 32:
-        raise ValueError(f"a bit width of {width}")
+        raise ValueError(f"bit width {width} is outside 0 to 32")
     with nogil:
         while is_valid and count > 0:
             if read_leb128(p, size, &at, 32, &header) != 0 or header < 2:

@@ -94,7 +94,7 @@ cdef class PageTable:
         if not held.shape[0]:
             return True
         if left < held.shape[0]:
-            raise ValueError("fewer bytes are left than there are")
+            raise ValueError("the buffer has more bytes than remain in the chunk")
         start = p = &held[0]
         end = start + held.shape[0]
         with nogil:
@@ -114,7 +114,7 @@ cdef class PageTable:
                 self.size += 1
                 p = page.body + page.stored
         if status == -100:
-            raise MemoryError("pages")
+            raise MemoryError("out of memory for pages")
         self.consumed = p - start
         if self.size > before:
             self.owners.append(data)
@@ -126,7 +126,7 @@ cdef class PageTable:
         """Remove the first `count` pages and their bytes."""
         cdef Py_ssize_t i, unused
         if not 0 <= count <= self.size:
-            raise ValueError(f"{count} of {self.size} pages")
+            raise ValueError(f"cannot remove {count} of {self.size} pages")
         if not count:
             return
         self.size -= count
@@ -158,7 +158,7 @@ cdef class PageTable:
     def offset(self, Py_ssize_t page):
         """Return the offset of the page in the file."""
         if not 0 <= page < self.size:
-            raise IndexError(f"page {page} of {self.size}")
+            raise IndexError(f"page {page} is out of range for {self.size} pages")
         return self.entries[page].offset
 
     def until(self, Py_ssize_t first, int64_t entries):
@@ -208,7 +208,7 @@ cdef class PageTable:
         cdef PageEntry *one
         cdef PageEntry *shared
         if not 0 <= first < stop <= self.size:
-            raise IndexError("no pages")
+            raise IndexError("there are no pages")
         shared = self.entries + first
         while i < stop:
             one = self.entries + i
@@ -239,7 +239,7 @@ cdef class PageTable:
     def encoding(self, Py_ssize_t page):
         """Return the number of the encoding of a page."""
         if not 0 <= page < self.size:
-            raise IndexError(f"page {page} of {self.size}")
+            raise IndexError(f"page {page} is out of range for {self.size} pages")
         return self.entries[page].encoding
 
     def verify(self, Py_ssize_t first, Py_ssize_t stop, crc32):
@@ -280,7 +280,7 @@ cdef class PageTable:
         cdef PageRun values = PageRun(), one = None, two = None
         cdef const uint8_t[::1] made
         if not 0 <= first < stop <= self.size:
-            raise IndexError("no pages")
+            raise IndexError("there are no pages")
         second = self.entries[first].kind == DATA_V2
         if self.entries[first].kind == DICTIONARY:
             return None

@@ -22,9 +22,9 @@ cdef check(int status):
     if status == SHORT:
         raise CorruptFileError("a page is too short for its values")
     if status == OUTSIDE:
-        raise ValueError("positions must ascend within the pages' values")
+        raise ValueError("positions must ascend and lie within the values of the pages")
     if status == OUT_OF_MEMORY:
-        raise MemoryError("byte array values")
+        raise MemoryError("out of memory for byte array values")
 
 
 cdef inline void put(uint8_t *target, const uint8_t *source, Py_ssize_t width) noexcept nogil:
@@ -141,7 +141,7 @@ def select_flags(const uint8_t[::1] flags, const int64_t[::1] entries, uint8_t[:
     cdef int64_t values = 0, entry
     cdef bint is_outside = False
     if present.shape[0] != entries.shape[0] or places.shape[0] != entries.shape[0]:
-        raise ValueError("the outputs do not hold one value for each entry")
+        raise ValueError("each output must have one value per entry")
     with nogil:
         for i in range(entries.shape[0]):
             entry = entries[i]
@@ -158,7 +158,7 @@ def select_flags(const uint8_t[::1] flags, const int64_t[::1] entries, uint8_t[:
                 values += 1
             at = entry + 1
     if is_outside:
-        raise ValueError("entries must ascend within the pages'")
+        raise ValueError("entries must ascend and lie within the entries of the pages")
     return found
 
 
@@ -171,7 +171,7 @@ def mask_positions(const uint8_t[::1] bits, Py_ssize_t offset, Py_ssize_t length
     cdef uint32_t byte
     cdef int bit
     if offset < 0 or length < 0 or stop > 8 * bits.shape[0]:
-        raise ValueError("the bits leave their buffer")
+        raise ValueError("the bit range exceeds the buffer")
     with nogil:
         for i in range(first, (stop + 7) >> 3):
             byte = bits[i]
@@ -187,7 +187,7 @@ def mask_positions(const uint8_t[::1] bits, Py_ssize_t offset, Py_ssize_t length
                         out[found] = base + i * 8 + bit - offset
                     found += 1
     if found != room:
-        raise ValueError("another number of bits is set")
+        raise ValueError("the number of set bits differs from the length of the output")
 
 
 def select_entries(
@@ -206,12 +206,12 @@ def select_entries(
     cdef bint wanted = False
     for page in range(counts.shape[0]):
         if counts[page] < 0 or counts[page] > total - end:
-            raise ValueError("pages have as many entries as there are levels")
+            raise ValueError("the entry counts of the pages must add up to the number of levels")
         end += counts[page]
     if end != total or definition.shape[0] != total or page_values.shape[0] != counts.shape[0]:
-        raise ValueError("pages have as many entries as there are levels")
+        raise ValueError("the entry counts of the pages must add up to the number of levels")
     if min(kept_repetition.shape[0], kept_definition.shape[0], present.shape[0], places.shape[0]) < total:
-        raise ValueError("the outputs have room for all entries")
+        raise ValueError("the outputs must have room for all entries")
     with nogil:
         for page in range(counts.shape[0]):
             before = values
@@ -235,7 +235,7 @@ def select_entries(
                 i += 1
             page_values[page] = values - before
     if following != rows.shape[0]:
-        raise ValueError("rows must ascend within the pages'")
+        raise ValueError("rows must ascend and lie within the rows of the pages")
     return kept, slots, found
 
 
@@ -252,12 +252,12 @@ def select_levels(
     cdef int64_t values = 0, before
     for page in range(counts.shape[0]):
         if counts[page] < 0 or counts[page] > levels.shape[0] - end:
-            raise ValueError("pages have as many entries as there are levels")
+            raise ValueError("the entry counts of the pages must add up to the number of levels")
         end += counts[page]
     if end != levels.shape[0] or page_values.shape[0] != counts.shape[0]:
-        raise ValueError("pages have as many entries as there are levels")
+        raise ValueError("the entry counts of the pages must add up to the number of levels")
     if chosen.shape[0] != count or present.shape[0] != count or places.shape[0] != count:
-        raise ValueError("the outputs do not hold one value for each entry")
+        raise ValueError("each output must have one value per entry")
     with nogil:
         end = 0
         for page in range(counts.shape[0]):
@@ -277,5 +277,5 @@ def select_levels(
                 i += 1
             page_values[page] = values - before
     if following != count:
-        raise ValueError("entries must ascend within the pages'")
+        raise ValueError("entries must ascend and lie within the entries of the pages")
     return slots, found

@@ -42,7 +42,7 @@ cdef class SmallChunks:
 
     def __cinit__(self, limits, int width, bint boolean, bint optional, int64_t room, bint exact=False):
         if width < 0 or room < 0 or room > 0x7FFFFFFF:
-            raise ValueError("no such leaf")
+            raise ValueError("the width or the size of the leaf is out of range")
         self.pages = PageTable(limits)
         self.width = width
         self.boolean = boolean
@@ -66,7 +66,7 @@ cdef class SmallChunks:
         work.leaf = self
         work.builder = None if self.width else ByteArrayBuilder(None, <int32_t> self.room)
         if work.start(count) != OK:
-            raise MemoryError("values")
+            raise MemoryError("out of memory for values")
         return work.run(&held[0], held.shape[0], count, unpack, crc32)
 
 

@@ -132,11 +132,11 @@ cdef int plain_page(
 
 cdef int check(int status) except -1:
     if status == TRUNCATED:
-        raise CorruptFileError("byte array values end before all were read")
+        raise CorruptFileError("byte array data ends before the last value")
     if status == NOT_UTF8:
-        raise CorruptFileError("a STRING column holds bytes that are not UTF-8")
+        raise CorruptFileError("a STRING column contains bytes that are not UTF-8")
     if status == TOO_LONG:
-        raise CorruptFileError("a byte array is beyond the 2 GiB that an Arrow view can reference")
+        raise CorruptFileError("a byte array lies beyond the 2 GiB that an Arrow view can address")
     return 0
 
 
@@ -156,17 +156,17 @@ def view_plain(
     cdef const uint8_t *flags = NULL
     cdef uint64_t *target = NULL
     if slots.shape[0] != run.size:
-        raise ValueError("as many numbers of slots as pages")
+        raise ValueError("there must be one slot count per page")
     for i in range(run.size):
         if slots[i] < 0 or slots[i] > INT32_MAX or (not present.shape[0] and slots[i] != run.parts[i].count):
-            raise ValueError("slots and values of a page do not agree")
+            raise ValueError("the slot count and the value count of a page are inconsistent")
         total += slots[i]
     if present.shape[0]:
         if present.shape[0] < total:
-            raise ValueError("fewer flags than slots")
+            raise ValueError("there are fewer validity flags than slots")
         flags = &present[0]
     if out.shape[0] != 2 * total or first < 0:
-        raise ValueError("the output does not hold one view a slot")
+        raise ValueError("the output must have one view per slot")
     if total:
         target = &out[0]
     found = []
@@ -199,12 +199,12 @@ def view_values(const uint8_t[::1] data, const int32_t[::1] offsets, int buffer,
     cdef const uint8_t *p = NULL
     cdef size_t size = data.shape[0]
     if count < 0 or out.shape[0] != 2 * count or buffer < 0:
-        raise ValueError("the output does not hold one view a value")
+        raise ValueError("the output must have one view per value")
     for i in range(count):
         if offsets[i] < 0 or offsets[i] > offsets[i + 1]:
             raise ValueError("offsets must ascend")
     if <size_t> offsets[count] > size or offsets[0] < 0:
-        raise ValueError("offsets leave the data")
+        raise ValueError("offsets exceed the data")
     if size:
         p = &data[0]
     with nogil:

@@ -15,10 +15,10 @@ cdef class PageBoundaries:
     cdef int take(self, Py_ssize_t count) except -1:
         cdef Py_ssize_t each = count + 1
         if not 0 <= count < 1 << 48:
-            raise ValueError(f"{count} pages")
+            raise ValueError(f"page count {count} is out of range")
         self.rows = <int64_t *> calloc(each, 6 * sizeof(int64_t))
         if self.rows == NULL:
-            raise MemoryError("pages")
+            raise MemoryError("out of memory for pages")
         self.entries = self.rows + each
         self.values = self.entries + each
         self.offsets = self.values + each
@@ -45,7 +45,7 @@ cdef class PageBoundaries:
 
     cdef int check(self, Py_ssize_t index) except -1:
         if not 0 <= index < self.count:
-            raise IndexError(f"page {index} of {self.count}")
+            raise IndexError(f"page {index} is out of range for {self.count} pages")
         return 0
 
     def page(self, Py_ssize_t index):
@@ -109,7 +109,7 @@ cdef const int16_t *levels_of(object levels, Py_buffer *view, Py_ssize_t entries
     PyObject_GetBuffer(levels, view, PyBUF_SIMPLE)
     if view.len != entries * 2:
         PyBuffer_Release(view)
-        raise ValueError("there is not one level for each entry")
+        raise ValueError("there must be one level per entry")
     return <const int16_t *> view.buf
 
 
@@ -122,7 +122,7 @@ def split_pages(
     cdef const int16_t *levels
     cdef Py_buffer view
     if rows < 0 or entries < rows or page_rows < 1 or values < 0:
-        raise ValueError("rows and entries contradict one another")
+        raise ValueError("the row count and the entry count are inconsistent")
     if edges is None:
         cuts.take(rows // page_rows + (rows % page_rows > 0))
         for page in range(cuts.count):
@@ -132,26 +132,26 @@ def split_pages(
         for page in range(cuts.count):
             cuts.rows[page] = edges[page]
             if not (cuts.rows[page - 1] < cuts.rows[page] < rows if page else cuts.rows[0] == 0):
-                raise ValueError("pages must begin at rows that ascend")
+                raise ValueError("the first rows of pages must ascend from 0")
     cuts.rows[cuts.count] = rows
     if repetition is None:
         if entries != rows:
-            raise ValueError("rows and entries contradict one another")
+            raise ValueError("the row count and the entry count are inconsistent")
         for page in range(cuts.count + 1):
             cuts.entries[page] = cuts.rows[page]
     else:
         levels = levels_of(repetition, &view, entries)
         if entries and levels[0] != 0:
             PyBuffer_Release(&view)
-            raise ValueError("the first entry does not begin a row")
+            raise ValueError("the first entry must start a row")
         with nogil:
             found = find_entries(cuts, levels, entries)
         PyBuffer_Release(&view)
         if found != rows:
-            raise ValueError(f"levels begin {found} rows of {rows}")
+            raise ValueError(f"levels start {found} rows instead of {rows}")
     if definition is None:
         if values and values != entries:
-            raise ValueError("entries and values contradict one another")
+            raise ValueError("the entry count and the value count are inconsistent")
         for page in range(cuts.count + 1):
             cuts.values[page] = cuts.entries[page] if values else 0
         return cuts
@@ -163,5 +163,5 @@ def split_pages(
             )
     PyBuffer_Release(&view)
     if cuts.values[cuts.count] != values:
-        raise ValueError(f"levels announce {cuts.values[cuts.count]} values where there are {values}")
+        raise ValueError(f"levels declare {cuts.values[cuts.count]} values, but there are {values}")
     return cuts

@@ -37,9 +37,9 @@ ctypedef fused number:
 cdef int check_starts(const int64_t[::1] starts, Py_ssize_t items, Py_ssize_t room) except -1:
     cdef Py_ssize_t i
     if starts.shape[0] < 1 or room < starts.shape[0] - 1:
-        raise ValueError("pages and output differ in length")
+        raise ValueError("the output must have one row per page")
     if starts[0] < 0 or starts[starts.shape[0] - 1] > items:
-        raise ValueError("pages leave the values")
+        raise ValueError("pages exceed the values")
     for i in range(starts.shape[0] - 1):
         if starts[i] > starts[i + 1]:
             raise ValueError("pages overlap")
@@ -203,7 +203,7 @@ def byte_extremes(
     cdef Places places
     cdef bint good = True
     if width < 0:
-        raise ValueError("a negative width")
+        raise ValueError("the width must not be negative")
     check_starts(starts, count, min(low.shape[0], high.shape[0]))
     places.length = data.shape[0]
     places.data = &data[0] if places.length else &nothing
@@ -235,7 +235,7 @@ def byte_bounds(object offsets, object data, Py_ssize_t start, Py_ssize_t width,
     if count == 0:
         return minima, maxima
     if start < 0 or start > 1 << 48 or not 0 <= width <= 1 << 31:
-        raise ValueError("values out of range")
+        raise ValueError("the range of values exceeds the column")
     x.length = 0
     x.data, x.offsets, x.width, x.is_signed = &nothing, NULL, width, is_signed
     if data is not None:
@@ -338,7 +338,7 @@ def number_bounds(object values, Py_ssize_t start, str code, PageBoundaries cuts
         elif code == "f8":
             bounds(<const double *> base, cuts, minima, maxima, nans)
         else:
-            raise ValueError(f"numbers of type {code!r}")
+            raise ValueError(f"number type {code!r} is not supported")
         return minima, maxima, nans
     finally:
         PyBuffer_Release(&held)
@@ -350,7 +350,7 @@ def level_counts(const int16_t[::1] levels, const int64_t[::1] starts, int highe
     cdef bint bad = False
     check_starts(starts, levels.shape[0], out.shape[0])
     if highest < 0 or out.shape[1] != highest + 1:
-        raise ValueError("levels and output differ")
+        raise ValueError("the output must have one column per level")
     with nogil:
         for page in range(starts.shape[0] - 1):
             for i in range(starts[page], starts[page + 1]):
@@ -361,4 +361,4 @@ def level_counts(const int16_t[::1] levels, const int64_t[::1] starts, int highe
             if bad:
                 break
     if bad:
-        raise ValueError(f"a level beyond {highest}")
+        raise ValueError(f"a level is outside 0 to {highest}")

@@ -35,7 +35,7 @@ cdef int allocated(int status) except -1:
     if status == BAD_OFFSETS:
         raise ValueError("a byte array lies outside its buffer")
     if status != OK:
-        raise MemoryError("page")
+        raise MemoryError("out of memory for the page")
     return 0
 
 
@@ -70,7 +70,7 @@ cdef class PageValues:
         self.encoding, self.count, self.start, self.width, self.encode = encoding, count, start, width, encode
         self.first, self.second, self.source = Held(first), Held(second), first
         if not 0 <= start <= 1 << 48 or not 0 <= count <= 1 << 48 or not 0 <= width <= 1 << 31:
-            raise ValueError("values out of range")
+            raise ValueError("the range of values exceeds the column")
         if self.kind == FIXED:
             # All three factors are bounded, so the product cannot overflow.
             if width and end > self.first.size // width:
@@ -92,7 +92,7 @@ cdef class PageValues:
             width += 1
             most >>= 1
         if width > 31:
-            raise ValueError(f"a dictionary of {entries} entries")
+            raise ValueError(f"the dictionary has {entries} entries, more than the maximum of 2^31")
         self.index_width = width
 
     cdef object uncopied(self, Py_ssize_t first, Py_ssize_t last):
@@ -101,7 +101,7 @@ cdef class PageValues:
     def page(self, Py_ssize_t first, Py_ssize_t last):
         cdef Bytes b
         if not 0 <= first <= last <= self.count:
-            raise ValueError("values out of range")
+            raise ValueError("the range of values exceeds the column")
         by_index = self.has_indices and last <= self.indexed
         if self.kind == OTHER and not by_index:
             return self.encoding, self.encode(first, last)
@@ -191,17 +191,17 @@ cdef class Level:
 
     def __init__(self, object levels, int highest, Py_ssize_t entries):
         if not 0 <= highest <= 0x7FFF:
-            raise ValueError(f"levels up to {highest}")
+            raise ValueError(f"the maximum level must be from 0 to 32,767, not {highest}")
         self.width = width_of(highest)
         if levels is None or isinstance(levels, int):
             self.same = 0 if levels is None else levels
             if not 0 <= self.same <= highest:
-                raise ValueError(f"level {levels} where {highest} is the highest")
+                raise ValueError(f"level {levels} is outside 0 to {highest}")
             return
         self.array = Held(levels)
         self.levels = <const int16_t *> self.array.data
         if self.array.size != entries * 2:
-            raise ValueError("there is not one level for each entry")
+            raise ValueError("there must be one level per entry")
 
     cdef int put(self, Bytes *b, Py_ssize_t first, Py_ssize_t last, bint sized) noexcept nogil:
         """Append levels, after their length if `sized`; nothing if the column has none."""
@@ -238,7 +238,7 @@ cdef class Levels:
         cdef Bytes b
         cdef size_t middle
         if not 0 <= first <= last <= self.entries:
-            raise ValueError("entries out of range")
+            raise ValueError("the range of entries exceeds the column")
         b.data = NULL
         b.size = b.capacity = 0
         try:
@@ -263,7 +263,7 @@ cdef class EncodedPages:
         cdef size_t before = self.joined.size
         h.stored = size
         if h.size > 0x7FFFFFFF or size > 0x7FFFFFFF:
-            raise OverflowError("a page of more than 2 GiB")
+            raise OverflowError("a page exceeds 2 GiB; write smaller pages")
         allocated(put_page_header(&self.joined, h))
         self.size += <int64_t> (self.joined.size - before) + size
         self.uncompressed += <int64_t> (self.joined.size - before) + h.size
@@ -335,7 +335,7 @@ def encode_pages(
     cdef int64_t before
     out.pieces = []
     if cuts.values[cuts.count] > values.count or cuts.entries[cuts.count] > levels.entries:
-        raise ValueError("pages hold more than the chunk does")
+        raise ValueError("pages contain more values or entries than the chunk")
     h.has_crc = False
     if dictionary is not None:
         held = Held(dictionary[0])

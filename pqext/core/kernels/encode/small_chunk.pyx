@@ -175,7 +175,7 @@ cdef class Encoding:
             &self.table, self.data, self.ends, self.leaf.width, self.values, MOST_BYTES * 8, <int32_t *> self.body.data
         )
         if done != self.values:
-            raise MemoryError("dictionary")
+            raise MemoryError("out of memory for the dictionary")
         stored = self.table.values.size
         if not self.leaf.width:
             stored += 4 * <Py_ssize_t> self.table.entries

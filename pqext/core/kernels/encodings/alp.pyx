@@ -33,7 +33,7 @@ cdef enum:
 
 MESSAGES = {
     TRUNCATED: "ALP vectors extend beyond their page",
-    BAD_OFFSET: "an ALP vector is not at its offset",
+    BAD_OFFSET: "an ALP vector does not start at its offset",
     BAD_SCALE: "an ALP vector's exponent or factor is out of range",
     BAD_WIDTH: "ALP integers have more bits than their type",
     BAD_EXCEPTION: "an ALP exception is outside its vector",
@@ -169,14 +169,15 @@ def decode_into(const uint8_t[::1] data, value_t[::1] out):
     p = &data[0]
     if p[0] != 0 or p[1] != 0:
         raise UnsupportedError(
-            f"ALP compression mode {p[0]}, integer encoding {p[1]}: only 0, 0 is known", feature="ALP mode"
+            f"ALP compression mode {p[0]} and integer encoding {p[1]} are not supported; both must be 0",
+            feature="ALP mode",
         )
     log_vector = p[2]
     if not 3 <= log_vector <= 15:
-        raise CorruptFileError(f"an ALP page has vectors of 2**{log_vector} values, not of 2**3 to 2**15")
+        raise CorruptFileError(f"an ALP page has vectors of 2**{log_vector} values; the range is 2**3 to 2**15")
     elements = <int32_t> load32(p + 3)
     if elements != count:
-        raise CorruptFileError(f"an ALP page holds {elements} values instead of {count}")
+        raise CorruptFileError(f"an ALP page contains {elements} values instead of {count}")
     if count == 0:
         return
     with nogil:
@@ -363,7 +364,7 @@ def encode(const value_t[::1] values):
     cdef value_t none = 0
     cdef const value_t *first = &none
     if count > 0x7FFFFFFF:
-        raise ValueError("an ALP page holds at most 2**31 - 1 values")
+        raise ValueError("an ALP page can contain at most 2**31 - 1 values; write smaller pages")
     out.data = NULL
     out.size = out.capacity = 0
     if count:
@@ -372,5 +373,5 @@ def encode(const value_t[::1] values):
         status = encode_all(first, count, &out)
     if status != OK:
         bytes_free(&out)
-        raise MemoryError("ALP encoding")
+        raise MemoryError("out of memory for ALP encoding")
     return take(&out)

@@ -57,14 +57,14 @@ cdef class ByteArrayBuilder:
     def __cinit__(self, take=None, int32_t limit=0x7FFFFFFF, allocate=None, size_t expected=0, size_t slots=0):
         cdef int32_t zero = 0
         if limit < 0:
-            raise ValueError("a negative limit")
+            raise ValueError("the limit must not be negative")
         self.allocating = allocate
         self.expected = expected
         self.expected_slots = slots + 1
         self.limit = limit
         self.taking = take
         if bytes_append(&self.offsets, &zero, 4) != 0:
-            raise MemoryError("byte array offsets")
+            raise MemoryError("out of memory for byte array offsets")
 
     def __dealloc__(self):
         if self.lent_offsets is None:
@@ -89,13 +89,13 @@ cdef class ByteArrayBuilder:
         if owner is not None and more <= bytes.capacity - bytes.size:
             return owner
         if more > <size_t> 0x7FFFFFFFFFFFFFFF - bytes.size:
-            raise MemoryError("byte array values")
+            raise MemoryError("out of memory for byte array values")
         grown = 2 * bytes.capacity if bytes.capacity < GROWN_SLOWLY else bytes.capacity + bytes.capacity // 4
         wanted = max(bytes.size + more, grown, expected)
         lent = self.allocating(wanted)
         made = lent
         if <size_t> made.shape[0] < wanted:
-            raise MemoryError("byte array values")
+            raise MemoryError("out of memory for byte array values")
         if bytes.size:
             memcpy(&made[0], bytes.data, bytes.size)
         used = bytes.size
@@ -164,15 +164,15 @@ cdef class ByteArrayBuilder:
         cdef size_t stored = 0
         cdef const uint8_t *flags = NULL
         if slots.shape[0] != run.size:
-            raise ValueError("as many numbers of slots as pages")
+            raise ValueError("there must be one slot count per page")
         for i in range(run.size):
             if slots[i] < 0 or slots[i] > 0x7FFFFFFF or (not present.shape[0] and slots[i] != run.parts[i].count):
-                raise ValueError("slots and values of a page do not agree")
+                raise ValueError("the slot count and the value count of a page are inconsistent")
             total += slots[i]
             stored += run.parts[i].size
         if present.shape[0]:
             if present.shape[0] < total:
-                raise ValueError("fewer flags than slots")
+                raise ValueError("there are fewer validity flags than slots")
             flags = &present[0]
         if not run.size:
             return
@@ -226,17 +226,17 @@ cdef class ByteArrayBuilder:
         cdef Py_ssize_t i
         cdef int64_t longest = 0, made = 0
         if ends.shape[0] < 1:
-            raise ValueError("a dictionary has one offset more than entries")
+            raise ValueError("a dictionary must have one more offset than entries")
         for i in range(ends.shape[0] - 1):
             if ends[i] < 0 or ends[i] > ends[i + 1]:
                 raise ValueError("dictionary offsets must ascend")
             if ends[i + 1] - ends[i] > longest:
                 longest = ends[i + 1] - ends[i]
         if ends[ends.shape[0] - 1] > values.shape[0]:
-            raise ValueError("dictionary offsets leave the data")
+            raise ValueError("dictionary offsets exceed the dictionary data")
         if present.shape[0]:
             if present.shape[0] < slots:
-                raise ValueError("fewer flags than slots")
+                raise ValueError("there are fewer validity flags than slots")
             flags = &present[0]
         if values.shape[0]:
             p = &values[0]
@@ -309,7 +309,7 @@ cdef class ByteArrayBuilder:
         cdef const int32_t *sizes = NULL
         if present.shape[0]:
             if present.shape[0] < slots:
-                raise ValueError("fewer flags than slots")
+                raise ValueError("there are fewer validity flags than slots")
             flags = &present[0]
         if values.shape[0]:
             p = &values[0]
@@ -325,7 +325,7 @@ cdef class ByteArrayBuilder:
         """Append zeros to the data, so that the last values can be copied with fixed sizes."""
         self._make_room(PADDING, 0)
         if self.lent is None and bytes_reserve(&self.data, PADDING) != 0:
-            raise MemoryError("byte array values")
+            raise MemoryError("out of memory for byte array values")
         memset(self.data.data + self.data.size, 0, PADDING)
         self.data.size += PADDING
 
@@ -345,7 +345,7 @@ cdef class ByteArrayBuilder:
 
     cdef object _check(self, int status):
         if status == TRUNCATED:
-            raise CorruptFileError("byte array values end before all were read")
+            raise CorruptFileError("byte array data ends before the last value")
         if status == OUT_OF_RANGE:
             raise CorruptFileError("a dictionary index is outside the dictionary")
         if status == TOO_LARGE:
@@ -356,7 +356,7 @@ cdef class ByteArrayBuilder:
         if status == NEGATIVE:
             raise CorruptFileError("a byte array has a negative length")
         if status == OUT_OF_MEMORY:
-            raise MemoryError("byte array values")
+            raise MemoryError("out of memory for byte array values")
 
 
 def encode_plain(const uint8_t[::1] data, const int32_t[::1] offsets):
@@ -369,16 +369,16 @@ def encode_plain(const uint8_t[::1] data, const int32_t[::1] offsets):
     out.data = NULL
     out.size = out.capacity = 0
     if count < 0:
-        raise ValueError("offsets hold one entry more than values")
+        raise ValueError("there must be one more offset than values")
     for i in range(count):
         if offsets[i] < 0 or offsets[i] > offsets[i + 1]:
             raise ValueError("offsets must ascend")
     if offsets[count] > data.shape[0]:
-        raise ValueError("offsets leave the data")
+        raise ValueError("offsets exceed the data")
     if data.shape[0]:
         p = &data[0]
     if bytes_reserve(&out, <size_t> count * 4 + <size_t> (offsets[count] - offsets[0])) != 0:
-        raise MemoryError("byte array values")
+        raise MemoryError("out of memory for byte array values")
     with nogil:
         target = out.data
         for i in range(count):

@@ -135,7 +135,7 @@ cdef void split_any(const uint8_t *p, Py_ssize_t n, Py_ssize_t width, uint8_t *o
 
 cdef _check(Py_ssize_t size, Py_ssize_t width, Py_ssize_t room):
     if room != size or (size and (width < 1 or size % width)):
-        raise ValueError("streams and values differ in size")
+        raise ValueError("streams and values must have the same size")
 
 
 def join_streams(const uint8_t[::1] streams, Py_ssize_t width, uint8_t[::1] out):

@@ -73,9 +73,9 @@ def widen(const uint8_t[::1] data, offsets, Py_ssize_t length, Py_ssize_t count,
     cdef int status, digits = precision, width = 32 if digits > 38 else 16
     cdef bytes limit
     if not 1 <= digits <= 76 or count < 0 or length < 0:
-        raise ValueError("a decimal has 1 to 76 digits")
+        raise ValueError("the precision of decimals must be from 1 to 76")
     if out.shape[0] // width != count or out.shape[0] % width:
-        raise ValueError("the output does not hold one number a slot")
+        raise ValueError("the output must have one number per slot")
     if not count:
         return
     limit = (10**precision).to_bytes(32, "little")
@@ -83,14 +83,14 @@ def widen(const uint8_t[::1] data, offsets, Py_ssize_t length, Py_ssize_t count,
     if offsets is not None:
         ends = offsets
         if ends.shape[0] <= count:
-            raise ValueError("offsets hold one entry more than values")
+            raise ValueError("there must be one more offset than values")
         ends_pointer = &ends[0]
     if data.shape[0]:
         p = &data[0]
     with nogil:
         status = widen_all(p, data.shape[0], ends_pointer, length, count, &out[0], width, bound)
     if status == LEAVES:
-        raise ValueError("a number leaves the data")
+        raise ValueError("a number exceeds the data")
     if status != OK:
         raise CorruptFileError(f"a decimal has more than the {digits} digits of its type")
 
@@ -106,7 +106,7 @@ def widen_integers(const stored_integer[::1] stored not None, int64_t most, int6
     cdef int64_t value
     cdef bint beyond = False
     if out.shape[0] != 2 * count:
-        raise ValueError("the output does not hold one number of 16 bytes each")
+        raise ValueError("the output must have 16 bytes per number")
     with nogil:
         for i in range(count):
             value = stored[i]
@@ -122,7 +122,7 @@ def quotients(const int64_t[::1] words not None, int64_t most, double divisor, d
     cdef int64_t value
     cdef bint beyond = False
     if words.shape[0] != 2 * count:
-        raise ValueError("the output does not hold one quotient of each number")
+        raise ValueError("the output must have one quotient per number")
     with nogil:
         for i in range(count):
             value = words[2 * i]
@@ -160,13 +160,13 @@ def narrow(const uint8_t[::1] words, int width, Py_ssize_t length, precision, ui
     cdef const uint8_t *number
     cdef uint8_t *target
     if count < 0 or words.shape[0] % width or not 1 <= precision <= 76 or length < 0 or out.shape[0] != count * length:
-        raise ValueError("the output does not hold one number of 16 or 32 bytes each")
+        raise ValueError("the output must have 16 or 32 bytes per number")
     if not count:
         return
     limit = (10**precision).to_bytes(32, "little")
     memcpy(bound, <const uint8_t *> limit, 32)
     if width == 16 and precision > 38:
-        raise ValueError("16 bytes hold 38 digits")
+        raise ValueError("numbers of 16 bytes have at most 38 digits")
     number = &words[0]
     target = &out[0] if length else NULL
     kept = length if length < width else width
@@ -182,4 +182,4 @@ def narrow(const uint8_t[::1] words, int width, Py_ssize_t length, precision, ui
             number += width
             target += length
     if not good:
-        raise ValueError(f"a decimal has more digits than its type, which has {precision}")
+        raise ValueError(f"a decimal has more than the {precision} digits of its type")

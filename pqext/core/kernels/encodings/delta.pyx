@@ -29,7 +29,7 @@ cdef enum:
     MINIBLOCK = 32
 
 MESSAGES = {
-    TRUNCATED: "delta-encoded data ends before all values were read",
+    TRUNCATED: "delta-encoded data ends before the last value",
     BAD_VARINT: "a number in delta-encoded data is longer than 64 bits",
     BAD_BLOCK: "the block size of delta-encoded data is not a multiple of 128",
     BAD_MINIBLOCK: "the miniblock size of delta-encoded data is not a multiple of 32",
@@ -145,7 +145,7 @@ cdef int decode(
 
 cdef _raise(int status):
     if status == OUT_OF_MEMORY:
-        raise MemoryError("delta encoding")
+        raise MemoryError("out of memory for delta encoding")
     raise CorruptFileError(MESSAGES[status])
 
 
@@ -166,7 +166,7 @@ def decode_into(const uint8_t[::1] data, value_t[::1] out, bint exact=False):
     if status != OK:
         _raise(status)
     if header.count < <uint64_t> count or (exact and header.count != <uint64_t> count):
-        raise CorruptFileError(f"delta-encoded data holds {header.count} values instead of {count}")
+        raise CorruptFileError(f"delta-encoded data contains {header.count} values instead of {count}")
     if count == 0:
         return consumed
     with nogil:

@@ -42,10 +42,10 @@ def present_slots(
         raise ValueError("the output is shorter than the levels")
     for i in range(pages):
         if entries[i] < 0 or entries[i] > count - at:
-            raise ValueError("the pages do not hold as many levels")
+            raise ValueError("the entry counts of the pages must add up to the number of levels")
         at += entries[i]
     if at != count:
-        raise ValueError("the pages do not hold as many levels")
+        raise ValueError("the entry counts of the pages must add up to the number of levels")
     if count == 0:
         slots[:] = 0
         values[:] = 0
@@ -70,7 +70,7 @@ def continue_lists(
     cdef int highest = <int> least.shape[0] - 1
     cdef int16_t others = 0, low
     if definition.shape[0] != count or highest < 0:
-        raise ValueError("levels differ in length")
+        raise ValueError("definition and repetition levels must have the same length")
     if count == 0:
         return True
     cdef const int16_t *repeats = &repetition[0]
@@ -142,7 +142,7 @@ def group_validity(
     cdef bint nested = repetition.shape[0] > 0
     cdef uint8_t flag
     if out.shape[0] < count or (nested and repetition.shape[0] != count):
-        raise ValueError("levels and output differ in length")
+        raise ValueError("levels and output must have the same length")
     if count == 0:
         return 0, 0
     cdef const int16_t *levels = &definition[0]
@@ -182,9 +182,9 @@ def list_offsets(
     cdef int32_t elements = 0
     cdef bint here
     if definition.shape[0] != count or offsets.shape[0] < count + 1 or valid.shape[0] < count:
-        raise ValueError("levels and output differ in length")
+        raise ValueError("levels and output must have the same length")
     if count > 0x7FFFFFFF:
-        raise ValueError("more than 2^31 - 1 list elements in one batch")
+        raise ValueError("a batch has more than 2^31 - 1 list elements; read fewer rows at a time")
     offsets[0] = 0
     if count == 0:
         return 0, 0
@@ -262,7 +262,7 @@ def spread(uint8_t[::1] target, Py_ssize_t width, Py_ssize_t values, const uint8
     """Move the first `values` values of fixed width in `target` to the present slots; other slots become zero."""
     cdef Py_ssize_t i, slots = present.shape[0], found = 0
     if width <= 0 or target.shape[0] != slots * width:
-        raise ValueError("the target does not hold one value a slot")
+        raise ValueError("the target must have one value per slot")
     if slots == 0:
         return
     cdef uint8_t *start = &target[0]
@@ -270,7 +270,7 @@ def spread(uint8_t[::1] target, Py_ssize_t width, Py_ssize_t values, const uint8
     for i in range(slots):
         found += flags[i] != 0
     if found != values:
-        raise ValueError("as many slots as values must be present")
+        raise ValueError("the number of valid slots must equal the number of values")
     with nogil:
         spread_values(start, width, values, flags, slots)
 
@@ -291,7 +291,7 @@ def compact(const uint8_t[::1] values, Py_ssize_t width, const uint8_t[::1] pres
     """
     cdef Py_ssize_t i, found = 0, slots = present.shape[0]
     if width <= 0 or values.shape[0] != slots * width:
-        raise ValueError("one value a slot is needed")
+        raise ValueError("there must be one value per slot")
     if slots == 0:
         return
     cdef const uint8_t *flags = &present[0]
@@ -299,7 +299,7 @@ def compact(const uint8_t[::1] values, Py_ssize_t width, const uint8_t[::1] pres
     for i in range(slots):
         found += flags[i]
     if found > slots or (found + 1) * width > out.shape[0]:
-        raise ValueError("the output has no room for one value more than are present")
+        raise ValueError("the output must have room for one more value than there are valid slots")
     cdef uint8_t *target = &out[0]
     with nogil:
         if width == 4:
@@ -322,7 +322,7 @@ def nullable_entries(
     """
     cdef Py_ssize_t i, bit
     if definition.shape[0] != slot.shape[0]:
-        raise ValueError("levels and slots differ in length")
+        raise ValueError("levels and slots must have the same length")
     with nogil:
         for i in range(slot.shape[0]):
             if slot[i] < 0:
@@ -363,7 +363,7 @@ def entries_below(const int64_t[::1] slot, const int32_t[::1] offsets):
                 length = <int64_t> offsets[slot[i] + 1] - offsets[slot[i]]
             total += length if length > 1 else 1
     if bad:
-        raise ValueError("a slot beyond the lists")
+        raise ValueError("a slot lies beyond the last list")
     return total
 
 
@@ -414,9 +414,9 @@ def repeated_entries(
     """
     cdef Py_ssize_t room = out_slot.shape[0], made
     if repetition.shape[0] != slot.shape[0] or definition.shape[0] != slot.shape[0]:
-        raise ValueError("levels and slots differ in length")
+        raise ValueError("levels and slots must have the same length")
     if out_repetition.shape[0] != room or out_definition.shape[0] != room:
-        raise ValueError("the outputs differ in length")
+        raise ValueError("the outputs must have the same length")
     if slot.shape[0] == 0:
         return 0
     if room == 0 or offsets.shape[0] == 0:
@@ -429,5 +429,5 @@ def repeated_entries(
     if made == -1:
         raise ValueError("the output is too short")
     if made < 0:
-        raise ValueError("a slot beyond the lists")
+        raise ValueError("a slot lies beyond the last list")
     return made

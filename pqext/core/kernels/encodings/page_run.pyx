@@ -39,7 +39,7 @@ cdef class PageRun:
         self.owners = list(pages)
         numbers = list(counts)
         if len(self.owners) != len(numbers):
-            raise ValueError("as many counts as pages")
+            raise ValueError("there must be one count per page")
         for page, number in zip(self.owners, numbers):
             held = page
             self.add(&held[0] if held.shape[0] else NULL, held.shape[0], number)
@@ -50,10 +50,10 @@ cdef class PageRun:
     cdef int add(self, const uint8_t *data, size_t size, Py_ssize_t count) except -1:
         cdef PagePart part
         if count < 0 or count > <Py_ssize_t> 0x7FFFFFFF:
-            raise ValueError(f"a page declares {count} values")
+            raise ValueError(f"a page declares {count} values; the maximum is 2^31 - 1")
         part.data, part.size, part.count = data, size, count
         if bytes_append(&self.parts_bytes, &part, sizeof(PagePart)) != 0:
-            raise MemoryError("pages")
+            raise MemoryError("out of memory for pages")
         self.parts = <PagePart *> self.parts_bytes.data
         self.size += 1
         self.total += count
@@ -74,10 +74,10 @@ cdef class PageRun:
         """Replace the number of values of each page."""
         cdef Py_ssize_t i
         if counts.shape[0] != self.size:
-            raise ValueError("as many counts as pages")
+            raise ValueError("there must be one count per page")
         for i in range(self.size):
             if counts[i] < 0 or counts[i] > 0x7FFFFFFF:
-                raise ValueError(f"a page of {counts[i]} values")
+                raise ValueError(f"a page has {counts[i]} values; the maximum is 2^31 - 1")
         self.total = 0
         for i in range(self.size):
             self.parts[i].count = counts[i]
@@ -107,7 +107,7 @@ cdef class PageRun:
         cdef size_t wanted
         cdef uint8_t *target
         if width < 1 or self.total > out.shape[0] // width or self.total * width != out.shape[0]:
-            raise ValueError("the output does not hold one value for each of the pages'")
+            raise ValueError("the output must have one value per value of the pages")
         for i in range(self.size):
             if self.parts[i].size // <size_t> width < <size_t> self.parts[i].count:
                 raise CorruptFileError(

@@ -21,7 +21,7 @@ cdef enum:
     OUT_OF_MEMORY = -6
 
 MESSAGES = {
-    TRUNCATED: "suffixes of byte arrays end before all were read",
+    TRUNCATED: "the suffixes of byte arrays end before the last suffix",
     NEGATIVE: "a prefix or suffix has a negative length",
     BAD_PREFIX: "a prefix is longer than the previous value",
     BAD_LENGTH: "the length of a value differs from its type",
@@ -92,7 +92,7 @@ def join_prefixes(
     cdef int64_t total = 0
     cdef int status = OK
     if suffixes.shape[0] != count or lengths.shape[0] != count:
-        raise ValueError("prefixes, suffixes and lengths differ in number")
+        raise ValueError("prefixes, suffixes and lengths must have the same length")
     out.data = NULL
     out.size = out.capacity = 0
     if count:
@@ -114,7 +114,7 @@ def join_prefixes(
             "read fewer rows at a time with iter_batches"
         )
     if status == OUT_OF_MEMORY:
-        raise MemoryError("byte array values")
+        raise MemoryError("out of memory for byte array values")
     if status != OK:
         raise CorruptFileError(MESSAGES[status])
     return take(&out)
@@ -169,7 +169,7 @@ def split_prefixes(const uint8_t[::1] data, const int32_t[::1] offsets, int32_t[
     cdef const uint8_t *p = NULL
     cdef int status = OK
     if count < 0 or prefixes.shape[0] != count or suffixes.shape[0] != count:
-        raise ValueError("offsets hold one entry more than values")
+        raise ValueError("there must be one more offset than values")
     out.data = NULL
     out.size = out.capacity = 0
     if data.shape[0]:
@@ -181,10 +181,10 @@ def split_prefixes(const uint8_t[::1] data, const int32_t[::1] offsets, int32_t[
             if offsets[i] > offsets[i + 1]:
                 raise ValueError("offsets must ascend")
         if offsets[count] > data.shape[0]:
-            raise ValueError("offsets leave the data")
+            raise ValueError("offsets exceed the data")
         with nogil:
             status = split(p, &offsets[0], count, &prefixes[0], &suffixes[0], &out)
     if status != OK:
         bytes_free(&out)
-        raise MemoryError("byte array values")
+        raise MemoryError("out of memory for byte array values")
     return take(&out)

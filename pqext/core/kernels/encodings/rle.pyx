@@ -24,7 +24,7 @@ cdef enum:
     BLOCK = 1024
 
 MESSAGES = {
-    TRUNCATED: "run-length data ends before all values were read",
+    TRUNCATED: "run-length data ends before the last value",
     BAD_VARINT: "a run header is longer than 32 bits",
     EMPTY_RUN: "a run has length zero",
     TOO_LARGE: "a value lies outside the range allowed for this column",
@@ -256,7 +256,7 @@ def decode_run(PageRun run not None, int width, uint32_t limit, value_t[::1] out
     """
     cdef int status = OK
     if out.shape[0] != run.total or width > 32:
-        raise ValueError("the output does not hold one value for each of the pages'")
+        raise ValueError("the output must have one value per value of the pages")
     cdef value_t unused
     with nogil:
         status = decode_parts(run.parts, run.size, width, limit, &out[0] if run.total else &unused)
@@ -289,9 +289,9 @@ def look_up_run(PageRun run not None, const uint8_t[::1] values, int value_width
     """
     cdef int status = OK
     if value_width < 1 or <size_t> entries * value_width > <size_t> values.shape[0]:
-        raise ValueError("the dictionary does not hold whole values")
+        raise ValueError("the size of the dictionary is not a multiple of the value width")
     if out.shape[0] % value_width or out.shape[0] // value_width != run.total:
-        raise ValueError("the output does not hold one value for each of the pages'")
+        raise ValueError("the output must have one value per value of the pages")
     cdef uint8_t unused
     cdef const uint8_t *entry = &values[0] if values.shape[0] else NULL
     with nogil:
@@ -354,10 +354,10 @@ def indices_at(PageRun run not None, uint32_t entries, const int64_t[::1] places
         raise ValueError("the output must have one value per position")
     for i in range(places.shape[0]):
         if places[i] <= before:
-            raise ValueError("positions must ascend within the pages' values")
+            raise ValueError("positions must ascend and lie within the values of the pages")
         before = places[i]
     if before >= run.total:
-        raise ValueError("positions must ascend within the pages' values")
+        raise ValueError("positions must ascend and lie within the values of the pages")
     with nogil:
         for i in range(run.size):
             if taken == places.shape[0]:
@@ -409,7 +409,7 @@ def decode_flags(PageRun run not None, uint8_t[::1] out, int64_t[::1] ones):
     """Fill `out` with levels of 0 or 1, and `ones` with the number of levels 1 in each page."""
     cdef int status = OK
     if out.shape[0] != run.total or ones.shape[0] != run.size:
-        raise ValueError("the outputs do not hold one value for each of the pages'")
+        raise ValueError("the outputs must have one value per value of the pages")
     if run.size and run.total:
         with nogil:
             status = decode_flag_parts(run.parts, run.size, &out[0], &ones[0])

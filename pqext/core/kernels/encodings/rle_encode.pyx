@@ -150,7 +150,7 @@ def encode(const value_t[::1] values, int width):
             with nogil:
                 status = encode_all(&out, &values[0], count, width)
         if status != 0:
-            raise MemoryError("run-length encoding")
+            raise MemoryError("out of memory for run-length encoding")
         return PyBytes_FromStringAndSize(<char *> out.data, <Py_ssize_t> out.size)
     finally:
         bytes_free(&out)

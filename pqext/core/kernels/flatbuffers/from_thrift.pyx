@@ -33,11 +33,11 @@ cdef enum:
     LONG_PATHS = -42
 
 cdef dict MESSAGES = {
-    UNUSUAL: "its structures are unusual",
-    UNUSUAL_FIELDS: "its structures are unusual",
+    UNUSUAL: "FlatBuffers tables cannot represent one of its structures",
+    UNUSUAL_FIELDS: "FlatBuffers tables cannot represent one of its structures",
     ENCRYPTED: "it declares encryption",
-    TOO_LARGE: "it would take more than 2 GiB",
-    LONG_PATHS: "the paths of its columns would take far more bytes than the footer",
+    TOO_LARGE: "it would exceed 2 GiB",
+    LONG_PATHS: "the paths of its columns are far larger than the footer",
 }
 
 # An empty list, for comparing structures whose lists are replaced.

@@ -33,7 +33,7 @@ cdef dict MESSAGES = {
     BAD_PIECE: "the extension of the FlatBuffers footer is corrupt",
     TOO_DEEP_TREE: "the schema nests deeper than schema_depth",
     TOO_LONG: "the FlatBuffers footer expands to a Thrift footer of more than footer_bytes",
-    TOO_MUCH_TREE: "the paths of the columns take far more bytes than the FlatBuffers footer",
+    TOO_MUCH_TREE: "the paths of the columns are far larger than the FlatBuffers footer",
 }
 
 cdef int raise_for(int status) except -1:
@@ -224,7 +224,7 @@ cdef class FlatMetadata:
         cdef int status = DONE
         cdef int64_t i, count = count_of(self.data, self.schema if kind == 0 else self.groups)
         if not 0 <= start <= stop <= count or (kind == 2 and not 0 <= column < self.leaves.count):
-            raise IndexError(f"no structures {start} to {stop} among {count}")
+            raise IndexError(f"structures {start} to {stop} are out of range for {count} structures")
         memset(&base, 0, sizeof(Bytes))
         memset(&out, 0, sizeof(Bytes))
         try:

@@ -129,14 +129,14 @@ cdef inline bint wrong(Look *v, const char *fault, int64_t at) noexcept nogil:
 
 cdef inline bint spend(Look *v, int64_t count, int64_t at) noexcept nogil:
     v.room -= count
-    return True if v.room >= 0 else wrong(v, b"shared tables make it many times as large as it is", at)
+    return True if v.room >= 0 else wrong(v, b"shared tables expand to many times its size", at)
 
 
 cdef inline int64_t follow(Look *v, int64_t at) noexcept nogil:
     """Return the target of the offset at `at`, whose four bytes are in range; -1 if the target is out of range."""
     cdef int64_t distance = u32_at(v.data + at)
     if distance == 0 or distance > 0x7FFFFFFF or distance > v.size - at - 4 or (at + distance) & 3:
-        wrong(v, b"an offset leads outside", at)
+        wrong(v, b"an offset points outside the footer", at)
         return -1
     return at + distance
 
@@ -165,7 +165,7 @@ cdef inline bint head(Look *v, int64_t at, int64_t *vtable, int *vsize, int *siz
     """Read the table at `at`, whose first four bytes are in range, and its vtable. Return whether they are valid."""
     cdef int64_t place = at - <int32_t> u32_at(v.data + at)
     if place < 0 or place & 1 or place > v.size - 4:
-        return wrong(v, b"a vtable lies outside", at)
+        return wrong(v, b"a vtable lies outside the footer", at)
     vsize[0], size[0] = u16_at(v.data + place), u16_at(v.data + place + 2)
     if vsize[0] < 4 or vsize[0] & 1 or vsize[0] > v.size - place:
         return wrong(v, b"a vtable extends beyond the last byte", at)
@@ -187,15 +187,15 @@ cdef bint table(Look *v, int64_t at, int kind) noexcept nogil:
         offset = u16_at(v.data + vtable + 4 + 2 * slot) if 6 + 2 * slot <= vsize else 0
         if offset == 0:
             if one.required:
-                return wrong(v, b"a table lacks a field that it must have", at)
+                return wrong(v, b"a table lacks a required field", at)
             if one.kind == WHICH:
                 which = 0
             elif one.kind == UNION and which:
-                return wrong(v, b"a union has a type and no value", at)
+                return wrong(v, b"a union has a type but no value", at)
             continue
         width = one.size if one.kind == SCALAR or one.kind == WHICH else 4
         if offset < 4 or offset > size - width:
-            return wrong(v, b"a field lies outside of its table", at)
+            return wrong(v, b"a field lies outside its table", at)
         place = at + offset
         if place & (width - 1):
             return wrong(v, b"a field is not aligned", place)
@@ -205,7 +205,7 @@ cdef bint table(Look *v, int64_t at, int kind) noexcept nogil:
             which = v.data[place]
             continue
         if one.kind == UNION and which == 0:
-            return wrong(v, b"a union has a value and no type", at)
+            return wrong(v, b"a union has a value but no type", at)
         there = follow(v, place)
         if there < 0:
             return False
@@ -237,7 +237,7 @@ cdef bint whole(Look *v) noexcept nogil:
     cdef int64_t root, vtable = 0, there, count = 0
     cdef int vsize = 0, size = 0, offset
     if v.size < 8 or v.size > 0x7FFFFFFF:
-        return wrong(v, b"it has too few or too many bytes", 0)
+        return wrong(v, b"its size is not between 8 bytes and 2 GiB", 0)
     root = follow(v, 0)
     if root < 0 or not table(v, root, 0) or not head(v, root, &vtable, &vsize, &size):
         return False
@@ -245,7 +245,7 @@ cdef bint whole(Look *v) noexcept nogil:
     if offset == 0:
         return True
     if offset < 4 or offset > size - 4 or (root + offset) & 3:
-        return wrong(v, b"a field lies outside of its table", root)
+        return wrong(v, b"a field lies outside its table", root)
     there = follow(v, root + offset)
     return there >= 0 and vector(v, there, 1, &count)
 
@@ -261,7 +261,7 @@ def verify(bytes payload not None):
     with nogil:
         fine = whole(&v)
     if not fine:
-        raise CorruptFileError(f"the FlatBuffers footer is corrupt at its byte {v.at}: {v.fault.decode()}")
+        raise CorruptFileError(f"the FlatBuffers footer is corrupt at byte {v.at}: {v.fault.decode()}")
 
 
 def extension(bytes payload not None):

@@ -162,7 +162,7 @@ cdef Table open_table() except *:
     if grow(&table) != OK or bytes_append(&table.starts, &zero, 4) != 0 or bytes_reserve(&table.values, 64) != 0:
         free(table.slots)
         bytes_free(&table.starts)
-        raise MemoryError("dictionary")
+        raise MemoryError("out of memory for the dictionary")
     return table
 
 
@@ -178,7 +178,7 @@ cdef finish(Table *table, Py_ssize_t done):
     table.slots = NULL
     if done < 0:
         close_table(table)
-        raise MemoryError("dictionary")
+        raise MemoryError("out of memory for the dictionary")
     return done, take(&table.starts), take(&table.values)
 
 
@@ -215,7 +215,7 @@ def index_array(
     cdef const int32_t *ends
     cdef uint8_t nothing = 0
     if start < 0 or not 0 <= width <= 1 << 31 or not 0 <= limit <= 1 << 30:
-        raise ValueError("values out of range")
+        raise ValueError("the range of values exceeds the column")
     if count == 0:
         table = open_table()
         return finish(&table, 0)
@@ -237,14 +237,14 @@ def index_array(
                 raise ValueError("offsets must ascend")
         if second is None:
             if ends[0] < 0 or ends[count] > 0:
-                raise ValueError("offsets leave the data")
+                raise ValueError("offsets exceed the data")
             table = open_table()
             done = index_values(&table, &nothing, ends, 0, count, limit, &indices[0])
             return finish(&table, done)
         PyObject_GetBuffer(second, &data, PyBUF_SIMPLE)
         try:
             if ends[0] < 0 or ends[count] > data.len:
-                raise ValueError("offsets leave the data")
+                raise ValueError("offsets exceed the data")
             table = open_table()
             with nogil:
                 done = index_values(&table, <const uint8_t *> data.buf, ends, 0, count, limit, &indices[0])

@@ -20,7 +20,7 @@ cdef int bits_of(Py_ssize_t size) except -1:
     while bits < MOST_BITS and (<Py_ssize_t> 1 << bits) < size:
         bits += 1
     if bits < 1 or (<Py_ssize_t> 1 << bits) != size:
-        raise ValueError("the size of a table must be a power of two, at least two")
+        raise ValueError("the size of a table must be a power of two and at least 2")
     return bits
 
 

@@ -87,7 +87,7 @@ def hash_fixed(const uint8_t[::1] data, Py_ssize_t width, uint64_t[::1] out):
     """Hash values of `width` bytes each into `out`."""
     cdef Py_ssize_t i, count = out.shape[0]
     if width < 1 or data.shape[0] // width != count or data.shape[0] % width:
-        raise ValueError("values and output differ in length")
+        raise ValueError("values and output must have the same length")
     if count == 0:
         return
     with nogil:
@@ -109,7 +109,7 @@ def hash_byte_arrays(const uint8_t[::1] data, const int32_t[::1] offsets, uint64
     cdef const uint8_t *base = &data[0] if length else &nothing
     cdef bint bad = False
     if offsets.shape[0] != count + 1:
-        raise ValueError("values and output differ in length")
+        raise ValueError("values and output must have the same length")
     with nogil:
         for i in range(count):
             at, size = offsets[i], <Py_ssize_t> offsets[i + 1] - offsets[i]
@@ -123,7 +123,7 @@ def hash_byte_arrays(const uint8_t[::1] data, const int32_t[::1] offsets, uint64
 
 cdef Py_ssize_t count_blocks(Py_ssize_t words) except -1:
     if words < 8 or words % 8:
-        raise ValueError("a filter is made of blocks of eight words")
+        raise ValueError("the size of a filter must be a multiple of eight words")
     return words // 8
 
 
@@ -152,7 +152,7 @@ def contains_hashes(const uint64_t[::1] hashes, const uint32_t[::1] words, uint8
     cdef uint8_t found
     cdef const uint32_t *base = &words[0]
     if out.shape[0] != hashes.shape[0]:
-        raise ValueError("hashes and output differ in length")
+        raise ValueError("hashes and output must have the same length")
     with nogil:
         for i in range(hashes.shape[0]):
             block = <Py_ssize_t> (((hashes[i] >> 32) * blocks) >> 32) * 8

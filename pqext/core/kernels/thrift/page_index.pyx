@@ -17,7 +17,7 @@ import numpy as np
 cdef object finished(Bytes *b, int status):
     try:
         if status != 0:
-            raise MemoryError("page index")
+            raise MemoryError("out of memory for the page index")
         return PyBytes_FromStringAndSize(<char *> b.data, <Py_ssize_t> b.size)
     finally:
         bytes_free(b)
@@ -70,7 +70,7 @@ def column_index(
     if len(minima) != cuts.count or len(maxima) != cuts.count or (
         nan_counts is not None and len(nan_counts) != cuts.count
     ):
-        raise ValueError("the lists of a column index differ in length")
+        raise ValueError("the lists of a column index must have the same length")
     b.data = NULL
     b.size = b.capacity = 0
     try:
@@ -103,7 +103,7 @@ def placed_columns(list columns, list column_indexes, int64_t column_start, list
     cdef int last = 0, status
     cdef bytes chunk
     if len(column_indexes) != count or len(offset_indexes) != count:
-        raise ValueError("the lists of a row group differ in length")
+        raise ValueError("the lists of a row group must have the same length")
     b.data = NULL
     b.size = b.capacity = 0
     try:

@@ -83,7 +83,7 @@ cdef object read_value(Cursor *c, Plan plan, FieldPlan *field, Data data, int de
             fail(c, status, plan, plan.names[field.position])
         value = unzigzag(raw)
         if field.bits < 64 and (value >> (field.bits - 1)) != (value >> 63):
-            corrupt(c, plan, plan.names[field.position], f"{value} does not fit {field.bits} bits")
+            corrupt(c, plan, plan.names[field.position], f"{value} does not fit into {field.bits} bits")
         if field.form == AS_ENUM and 0 <= value < field.names and field.members[value] != NULL:
             return <object> field.members[value]
         return value
@@ -195,7 +195,7 @@ cdef object read_struct(Cursor *c, Plan plan, Data data, int depth):
                 corrupt(c, plan, plan.names[i], "a required field is missing")
             slot_set(plan.slots[i], struct, None)
     if plan.is_union and (seen & (seen - 1) if seen else unknown is None):
-        corrupt(c, plan, None, "a union needs exactly one member")
+        corrupt(c, plan, None, "a union must have exactly one member")
     slot_set(plan.unknown, struct, () if unknown is None else tuple(unknown))
     return struct
 
@@ -351,7 +351,7 @@ cdef class StructIndex:
 
     cdef int check(self, Py_ssize_t position) except -1:
         if position < 0 or position >= self.count:
-            raise IndexError(f"no element {position} in a list of {self.count}")
+            raise IndexError(f"element {position} is out of range for a list of {self.count} elements")
         return 0
 
     cdef Cursor at(self, Py_ssize_t position) noexcept nogil:
@@ -377,7 +377,7 @@ cdef class StructIndex:
     def raw(self, Py_ssize_t start, Py_ssize_t stop):
         """Return the bytes of the elements from `start` up to `stop`."""
         if not 0 <= start <= stop <= self.count:
-            raise IndexError(f"no elements {start} to {stop} in a list of {self.count}")
+            raise IndexError(f"elements {start} to {stop} are out of range for a list of {self.count} elements")
         if start == stop:
             return b""
         return PyBytes_FromStringAndSize(
@@ -387,7 +387,7 @@ cdef class StructIndex:
 
 cdef int open_cursor(Cursor *c, Data data, Py_ssize_t offset, int64_t base, object limits) except -1:
     if offset < 0 or offset > data.view.len:
-        raise ValueError(f"offset {offset} is outside of a buffer of {data.view.len} bytes")
+        raise ValueError(f"offset {offset} is outside a buffer of {data.view.len} bytes")
     c.start = <const uint8_t *> data.view.buf
     c.p = c.start + offset
     c.end = c.start + data.view.len

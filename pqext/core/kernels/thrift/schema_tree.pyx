@@ -94,14 +94,14 @@ cdef class Names:
 
     def __getitem__(self, Py_ssize_t position):
         if not 0 <= position < self.count:
-            raise IndexError(f"no name {position} among {self.count}")
+            raise IndexError(f"name {position} is out of range for {self.count} names")
         return PyUnicode_DecodeUTF8(<const char *> self.starts[position], self.sizes[position], NULL)
 
     def find(self, const uint8_t[::1] name not None, Py_ssize_t start, Py_ssize_t stop):
         """Return the first element from `start` up to `stop` with this name, or -1."""
         cdef Py_ssize_t size = name.shape[0], i
         if not 0 <= start <= stop <= self.count:
-            raise IndexError(f"no names {start} to {stop} among {self.count}")
+            raise IndexError(f"names {start} to {stop} are out of range for {self.count} names")
         for i in range(start, stop):
             if self.sizes[i] == size and (size == 0 or memcmp(self.starts[i], &name[0], size) == 0):
                 return i
@@ -115,7 +115,7 @@ def elements(StructIndex index not None):
     cdef int32_t type = 0, repetition = 0, children = 0
     cdef Names names = Names()
     if index.plan.cls.__name__ != "SchemaElement":
-        raise TypeError("not a list of SchemaElement")
+        raise TypeError("expected a list of SchemaElement structures")
     all_children = np.empty(count, np.int32)
     all_repetition = np.empty(count, np.int8)
     all_typed = np.empty(count, np.uint8)
@@ -151,7 +151,7 @@ def levels(const int32_t[::1] children, const int8_t[::1] repetition, const uint
     cdef Py_ssize_t count = children.shape[0], at = 0, depth = 0, cap
     cdef int32_t leaf = 0, definition = 0, repeated = 0, kind
     if repetition.shape[0] != count or typed.shape[0] != count or count >= 1 << 31:
-        raise ValueError("the arrays differ in length")
+        raise ValueError("the arrays must have the same length")
     cap = min(max_depth, count) + 2
     # A row per element: definition level, repetition level, first leaf, end of leaves, end of elements.
     table = np.zeros((5, count), np.int32)

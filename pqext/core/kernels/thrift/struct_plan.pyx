@@ -59,7 +59,7 @@ cdef class Plan:
         self.min_size = 2 if self.is_union else 1
         for position, declared in enumerate(fields):
             if not 1 <= declared.id < self.id_count:
-                raise TypeError(f"{cls.__name__}.{declared.name}: field ids start at 1")
+                raise TypeError(f"{cls.__name__}.{declared.name}: field ids must start at 1")
             one = &self.fields[<int> declared.id]
             slot = slot_of(cls, declared.name)
             self.kept.append(slot)
@@ -76,7 +76,7 @@ cdef class Plan:
             elif issubclass(declared.type, IntEnum):
                 one.form, one.wire, one.bits = AS_ENUM, I32, 32
                 if min(declared.type) < 0 or max(declared.type) > 255:
-                    raise TypeError(f"{declared.type.__name__}: values run from 0 to 255")
+                    raise TypeError(f"{declared.type.__name__}: values must be from 0 to 255")
                 one.names = max(declared.type) + 1
                 members = <PyObject **> calloc(one.names, sizeof(PyObject *))
                 if members == NULL:
@@ -113,7 +113,7 @@ cdef int64_t check_scalar(Plan plan, FieldPlan *field, object value) except? -1:
         if not overflow and (number >> (field.bits - 1)) == (number >> 63):
             return number
         name = plan.names[field.position]
-        raise ValueError(f"{plan.cls.__name__}.{name}: {value} does not fit {field.bits} bits")
+        raise ValueError(f"{plan.cls.__name__}.{name}: {value} does not fit into {field.bits} bits")
     if field.form == AS_BINARY:
         fits = isinstance(value, bytes)
     elif field.form == AS_STRING:
@@ -123,7 +123,7 @@ cdef int64_t check_scalar(Plan plan, FieldPlan *field, object value) except? -1:
     else:
         fits = True
     if not fits:
-        raise TypeError(f"{plan.cls.__name__}.{plan.names[field.position]} cannot be a {type(value).__name__}")
+        raise TypeError(f"{plan.cls.__name__}.{plan.names[field.position]} cannot have type {type(value).__name__}")
     return 0
 
 

@@ -18,7 +18,7 @@ cdef extern from "Python.h":
 
 cdef int written(int status) except -1:
     if status != 0:
-        raise MemoryError("metadata")
+        raise MemoryError("out of memory for the metadata")
     return 0
 
 
@@ -123,7 +123,7 @@ cdef int write_struct(Bytes *b, Plan plan, object struct) except -1:
     while others:
         write_unknown(b, others.pop(), &last)
     if plan.is_union and members != 1 and (members or not unknown):
-        raise ValueError(f"the union {plan.cls.__name__} needs exactly one member")
+        raise ValueError(f"the union {plan.cls.__name__} must have exactly one member")
     return written(put_byte(b, 0))
 
 
