@@ -35,7 +35,7 @@ def test_numbers_beyond_their_precision_are_rejected(width: int, number: int) ->
 
 
 def test_output_of_a_wrong_size_is_rejected() -> None:
-    with pytest.raises(ValueError, match="one number per slot"):
+    with pytest.raises(ValueError, match="16 or 32 bytes per number"):
         narrow(bytes(16), 16, 3, 5, np.empty(2, np.uint8))
 
 

@@ -90,7 +90,7 @@ def test_delta_blocks_of_any_size_and_padding_are_read(
 @pytest.mark.spec("encoding.delta.count")
 def test_too_few_delta_values_are_rejected_and_extra_values_ignored() -> None:
     encoded = delta.encode(list(range(100)), 32)
-    with pytest.raises(CorruptFileError, match="holds 100 values instead of 101"):
+    with pytest.raises(CorruptFileError, match="contains 100 values instead of 101"):
         decoded(encoded, 32, 101)
     assert decoded(encoded, 32, 40)[0] == list(range(40))
     with pytest.raises(CorruptFileError, match="instead of 40"):

@@ -113,7 +113,7 @@ def test_structures_are_copied_and_pickled_by_value(duplicate: Any) -> None:
         (RowGroup(columns=[], total_byte_size=1 << 63, num_rows=0), r"RowGroup\.total_byte_size: .* 64 bits"),
         (RowGroup(columns=[], total_byte_size=0, num_rows=0, ordinal=1 << 15), r"RowGroup\.ordinal: 32768 .* 16 bits"),
         (VariantType(specification_version=-129), r"VariantType\.specification_version: -129 .* 8 bits"),
-        (metadata.TimeType(isAdjustedToUTC=True, unit=metadata.TimeUnit()), "TimeUnit needs exactly one member"),
+        (metadata.TimeType(isAdjustedToUTC=True, unit=metadata.TimeUnit()), "TimeUnit must have exactly one member"),
     ],
 )
 def test_value_out_of_range_is_named_on_write(struct: Struct, message: str) -> None:

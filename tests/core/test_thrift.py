@@ -334,7 +334,7 @@ def test_corrupt_bytes_are_rejected_with_the_reason(data: bytes, message: str) -
 
 
 def test_integer_out_of_range_of_its_field_is_corrupt() -> None:
-    with pytest.raises(CorruptFileError, match=r"compressed_page_size: 2147483648 does not fit 32 bits"):
+    with pytest.raises(CorruptFileError, match=r"compressed_page_size: 2147483648 does not fit into 32 bits"):
         decode(PageLocation, compact.write_struct([(2, compact.I32, 1 << 31)]))
 
 
@@ -346,7 +346,7 @@ def test_padded_varints_are_read() -> None:
 
 @pytest.mark.parametrize("fields", [[], [(1, compact.STRUCT, []), (2, compact.STRUCT, [])]])
 def test_union_without_exactly_one_member_is_corrupt(fields: compact.Fields) -> None:
-    with pytest.raises(CorruptFileError, match="a union needs exactly one member"):
+    with pytest.raises(CorruptFileError, match="a union must have exactly one member"):
         decode(ColumnOrder, compact.write_struct(fields))
 
 

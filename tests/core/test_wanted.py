@@ -153,7 +153,7 @@ def test_mask_positions_match_its_bits(flags: list[bool], data: st.DataObject) -
     assert out.tolist() == expected
     with pytest.raises(ValueError, match="number of set bits differs"):
         selected_values.mask_positions(bits, mask.offset, len(mask), 7, np.empty(len(expected) + 1, np.int64))
-    with pytest.raises(ValueError, match="leave"):
+    with pytest.raises(ValueError, match="exceeds the buffer"):
         selected_values.mask_positions(bits, 0, 8 * len(bits) + 1, 7, out)
 
 

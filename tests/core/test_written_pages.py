@@ -99,11 +99,11 @@ def test_pages_split_at_the_same_rows_as_row_by_row_counting(chunk: Chunk) -> No
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"rows": 3}, "rows"),
+        ({"rows": 3}, "the row count and"),
         ({"repetition": np.array([1, 0], np.int16)}, "first entry must start a row"),
         ({"repetition": np.array([0], np.int16)}, "one level per entry"),
-        ({"definition": np.array([1, 0], np.int16)}, "announce 0 values"),
-        ({"definition": None, "values": 1}, "contradict"),
+        ({"definition": np.array([1, 0], np.int16)}, "declare 0 values"),
+        ({"definition": None, "values": 1}, "inconsistent"),
         ({"edges": np.array([0, 5], np.int64)}, "ascend"),
         ({"edges": np.array([1], np.int64)}, "ascend"),
     ],
@@ -339,7 +339,7 @@ def test_slots_and_lists_are_counted_like_single_entries(lengths: list[int], dat
     assert levels_kernel.entries_below(slots, offsets) == sum(
         max(length, 1) if keep else 1 for length, keep in zip(lengths, kept, strict=True)
     )
-    with pytest.raises(ValueError, match="beyond"):
+    with pytest.raises(ValueError, match="outside 0 to"):
         levels_kernel.entries_below(np.array([len(lengths)], np.int64), offsets)
 
 

@@ -256,9 +256,9 @@ def test_filter_with_a_huge_hash_count_costs_nothing() -> None:
 def test_kernels_reject_mismatched_buffers() -> None:
     words, longs, room = np.zeros(1, np.uint64), np.zeros(1, np.int64), np.zeros((2, 1), np.uint32)
     ends, cell = np.zeros(1, np.int64), np.frombuffer(wrap_filter(EMPTY), np.uint8)
-    with pytest.raises(ValueError, match="sets 1 to 1024 bits"):
+    with pytest.raises(ValueError, match="set 1 to 1024 bits"):
         spark_bloom.insert_longs(longs, 0, words)
-    with pytest.raises(ValueError, match="sets 1 to 1024 bits"):
+    with pytest.raises(ValueError, match="set 1 to 1024 bits"):
         spark_bloom.insert_longs(longs, 1, words[:0])
     for offsets in ([0, 9], [-1, 0], [2, 1]):
         with pytest.raises(ValueError, match="lies outside its buffer"):
