@@ -124,9 +124,9 @@ def test_value_out_of_range_is_named_on_write(struct: Struct, message: str) -> N
 @pytest.mark.parametrize(
     ("struct", "message"),
     [
-        (wrongly.KeyValue(key=5), r"KeyValue\.key cannot be a int"),
-        (wrongly.Statistics(min_value="text"), r"Statistics\.min_value cannot be a str"),
-        (wrongly.BoundingBox(xmin="0", xmax=0, ymin=0, ymax=0), r"BoundingBox\.xmin cannot be a str"),
+        (wrongly.KeyValue(key=5), r"KeyValue\.key cannot have type int"),
+        (wrongly.Statistics(min_value="text"), r"Statistics\.min_value cannot have type str"),
+        (wrongly.BoundingBox(xmin="0", xmax=0, ymin=0, ymax=0), r"BoundingBox\.xmin cannot have type str"),
         (wrongly.RowGroup(columns=[KeyValue(key="k")], total_byte_size=0, num_rows=0), "expected ColumnChunk, got Key"),
         (wrongly.RowGroup(columns=iter(()), total_byte_size=0, num_rows=0), r"RowGroup\.columns must be a list"),
         (wrongly.SchemaElement(name="c", type=1.5), "integer"),
