@@ -439,7 +439,7 @@ def test_kernel_extremes_match_numpy(kind: Any, data: st.DataObject) -> None:
 def test_kernels_reject_pages_outside_their_values() -> None:
     one = np.zeros(1, np.int64)
     for starts in ([0, 4], [2, 1], [-1, 1], []):
-        with pytest.raises(ValueError, match="pages|per page"):
+        with pytest.raises(ValueError, match="page"):
             page_statistics.extremes(np.zeros(3, np.int64), np.array(starts, np.int64), one, one.copy(), one.copy())
     for offsets in ([0, 9], [3, 1], [-1, 0]):
         with pytest.raises(ValueError, match="outside"):
