@@ -146,7 +146,7 @@ class _ExternalSort:
         rows.remove()
 
     def _divide_rows(self, rows: _Spill, level: int) -> list[tuple[_Spill, int]]:
-        """Divide the rows of a file by the key at ``level``. Return a file per key range, with its next sort level."""
+        """Divide the rows of a file by the key at ``level``. Return one file and the next sort level per key range."""
         position = len(self.schema) - self.keys + level
         random = np.random.default_rng(0)
         samples = []

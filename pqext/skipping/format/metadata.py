@@ -90,9 +90,10 @@ class StoreEncryption:
 
 @dataclass(frozen=True, slots=True)
 class StoreMetadata:
-    """Metadata of a store: version, table, keys, partition columns and indexes. An unstated version is None."""
+    """Metadata of a store: version, table, keys, partition columns and indexes."""
 
     version: int | None = LATEST
+    """None if the store does not state a version."""
     table_identifier: str | None = None
     encryption: StoreEncryption | None = None
     partitions: tuple[str, ...] = ()

@@ -140,7 +140,7 @@ class NullCount(Index):
 
 @dataclass(frozen=True, init=False)
 class RowCount(Index):
-    """Number of rows of each object. Empty objects are excluded for every condition on the column."""
+    """Number of rows in each object. Every condition on the column excludes objects without rows."""
 
     name = "count"
 

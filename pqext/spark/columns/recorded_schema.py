@@ -208,7 +208,7 @@ def _needs_record(type: T.DataType) -> bool:
 
 
 def is_collated(type: T.DataType) -> bool:
-    """Return whether the type is a string type with a collation other than UTF8_BINARY, which compares bytes."""
+    """Return whether the type is a string type with a collation other than UTF8_BINARY, the order of bytes."""
     return isinstance(type, T.StringType) and type.simpleString() not in ("string", "string collate UTF8_BINARY")
 
 

@@ -121,7 +121,7 @@ def compares_local_times(where: Expression) -> bool:
 
 
 def convert_local_times(where: Expression, location: Any, options: ReadOptions, limits: Limits) -> Expression:
-    """Convert the local times in ``where`` to instants if they are compared with INT96 columns of a file."""
+    """Convert the local times that ``where`` compares with INT96 columns of a file to instants."""
     if not compares_local_times(where):
         return where
     with ParquetFile(location, options, limits=limits) as file:

@@ -162,7 +162,7 @@ class NearestTask:
 
 
 def _add_unmatched_rows(rows: int, left_rows: Rows, right_rows: Rows) -> tuple[Rows, pa.Array]:
-    """Pair unmatched rows of the left side with null. Return all pairs in the order of left rows."""
+    """Return all pairs in the order of left rows, with null as the partner of unmatched left rows."""
     unmatched = np.setdiff1d(np.arange(rows), left_rows)
     all_left = np.concatenate([left_rows, unmatched])
     order = np.argsort(all_left, kind="stable")

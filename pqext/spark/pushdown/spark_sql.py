@@ -83,7 +83,7 @@ _ANY_ZONE = timedelta(hours=28)
 
 @dataclass(frozen=True)
 class SparkCondition:
-    """Condition split into a part that pqext evaluates and a part that Spark evaluates. Rows must match both."""
+    """Condition as two parts, one for pqext and one for Spark. Rows must match both parts."""
 
     tree: Expression | None
     """Part that pqext evaluates."""

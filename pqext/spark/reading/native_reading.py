@@ -323,7 +323,7 @@ def _empty_frame(spark: SparkSession, schema: T.StructType) -> DataFrame:
 
 
 def _stored_names(query: Query, target: T.StructType) -> list[str]:
-    """Return the top-level columns of the result, including the columns that contain its stored fields."""
+    """Return the top-level columns of the result, including columns that contain selected fields."""
     if query.columns is None:
         return list(target.names)
     values = [E.Column((column,)) if isinstance(column, str) else column.field for column in query.columns]

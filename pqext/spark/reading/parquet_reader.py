@@ -165,7 +165,7 @@ class Reader(DataSourceReader):
                     write_metrics(self.query.metrics_path, f"{self._task_name()}-{number}", metrics)
 
     def _open(self, task: Task) -> ParquetFile:
-        """Open a planned file. Raises an error if it has changed, because Spark reuses plans for all actions."""
+        """Open a planned file. Raises an error for a changed file, because Spark reuses plans for all actions."""
         advice = "since this data frame was planned: read it again with a new data frame"
         try:
             file = ParquetFile(

@@ -88,7 +88,7 @@ class TableSink(DataSourceArrowWriter):
         return open_writer(self.table, self.options.storage_options)
 
     def _replacement(self, mode: str | None, writer: TableWriter) -> Replacement | None:
-        """Return the selection of the files that the commit replaces, by the partition overwrite mode."""
+        """Return the files that the commit replaces, as the partition overwrite mode selects."""
         if not self.overwrite:
             return None
         has_partitions = writer.version is not None and len(writer.partitions) > 0

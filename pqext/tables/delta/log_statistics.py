@@ -85,7 +85,7 @@ class DeltaLogStatistics:
 
 @dataclass(frozen=True)
 class _LogColumns:
-    """Columns of the ``add`` actions in a table version. They are converted when a filter needs them."""
+    """Columns of the ``add`` actions in a table version. Columns are converted when a filter uses them."""
 
     actions: pa.Table
     fields: Mapping[int | str, TableField]
