@@ -163,7 +163,7 @@ class _CsvInput:
         )
 
     def _open(self, source: Source, types: Mapping[str, pa.DataType] | None) -> _OpenCsv:
-        """Open a file with columns of ``types``, inferred from its first rows if None."""
+        """Open a CSV file with columns of ``types``. If None, types are inferred from the first rows."""
         from pqext.core.io.sources.csv_text import CsvText, EndMarkedFile, detect_delimiter, find_duplicate
 
         options, path = self._options, name_of(source)

@@ -39,7 +39,7 @@ def add_columns(
     stream: Stream, columns: Sequence[ColumnRecipe], variant: str | None, crs: str | None, edges: str,
     on_error: OnError, losses: Losses,
 ) -> Stream:
-    """Add derived columns to ``stream``. Paths are looked up in ``variant``, or are column names if it is None.
+    """Add derived columns to ``stream``. Paths refer to values in ``variant``, or to columns if ``variant`` is None.
 
     A column derived from a single column replaces that column, except from JSON input. Geometries and JSON texts that
     cannot be parsed raise an error, become null, or cause their row to be skipped, depending on ``on_error``.

@@ -1,4 +1,4 @@
-"""Minimum, maximum, null count and bounding box of a scan's columns, from metadata if the metadata proves them.
+"""Minimum, maximum, null count and bounding box of a scan's columns, from metadata if metadata suffices.
 
 Metadata does not prove an aggregate if a bound may be truncated or is deprecated, if it is a zero whose sign is
 unknown, or if a float column may contain NaN. The row group is read instead. It is also read if a filter may exclude

@@ -44,7 +44,7 @@ class NameResolver:
     """Resolved conditions and values, by the id of the original object."""
 
     def resolve(self, node: T) -> T:
-        """Return a condition or a value with its dotted names resolved to columns."""
+        """Resolve the dotted names in a condition or a value to columns."""
         known = self._known.get(id(node))
         if known is None:
             made = resolve_dotted_names(node, self.names) if dotted_columns(node) else node
@@ -125,7 +125,7 @@ class _FileNames:
 
 
 def expand_columns(columns: Result, schema: Callable[[], pa.Schema]) -> Result:
-    """Parse the strings in ``columns`` that are selections, such as ``a, b * 2 AS c``, and insert their columns.
+    """Replace strings in ``columns`` that are selections, such as ``a, b * 2 AS c``, with the selected columns.
 
     Names of columns and fields are returned unchanged, as is text that cannot be parsed but resembles a name. Raises
     ``ValueError`` for other invalid text. ``schema`` returns the schema of the names. It is called only if a string is

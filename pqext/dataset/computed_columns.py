@@ -128,5 +128,5 @@ def null_rows(rows: int, type: pa.DataType) -> pa.Array:
 
 
 def strip_row_number(error: ParquetError) -> str:
-    """Return an error's message without its row number, which is relative to the batch."""
+    """Return the message of an error without the row number, which is relative to the batch."""
     return re.sub(r"^row \d+: ", "", error.message)

@@ -1,4 +1,4 @@
-"""Combine the geometries of each group of rows into their union or envelope."""
+"""Combine the geometries of each group of rows into a union or an envelope."""
 
 from __future__ import annotations
 
@@ -158,14 +158,14 @@ class _Groups:
 
 
 class _Unions(_Groups):
-    """Union of the geometries of each group. Unions of batches are merged when a group has ``_PENDING`` of them."""
+    """Union of the geometries of each group. Unions of batches are merged once a group has ``_PENDING`` unions."""
 
     def __init__(self) -> None:
         super().__init__()
         self._parts: dict[int, list[Any]] = {}
 
     def add(self, numbers: NDArray[np.int64], shapes: NDArray[np.object_]) -> None:
-        """Add each geometry to the group with its number in ``numbers``. Nulls are ignored."""
+        """Add each geometry to the group that ``numbers`` specifies. Nulls are ignored."""
         present = np.flatnonzero(np.array([shape is not None for shape in shapes], np.bool_))
         order = present[np.argsort(numbers[present], kind="stable")]
         groups, starts = np.unique(numbers[order], return_index=True)
@@ -188,7 +188,7 @@ class _Envelopes(_Groups):
         self._sides = np.empty((0, 4))
 
     def add(self, numbers: NDArray[np.int64], shapes: NDArray[np.object_]) -> None:
-        """Add each geometry to the group with its number in ``numbers``. Null and empty geometries are ignored."""
+        """Add each geometry to the group that ``numbers`` specifies. Null and empty geometries are ignored."""
         import shapely
 
         more = len(self) - len(self._sides)

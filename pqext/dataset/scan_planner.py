@@ -72,7 +72,7 @@ class ScanPlanner:
 
     @property
     def known_schema(self) -> pa.Schema | None:
-        """The schema of the result; None if it depends on a file that has not been opened."""
+        """The schema of the result; None if the schema depends on a file that has not been opened."""
         form = self.__dict__.get("_strategy")
         return None if form is None else form.schema
 

@@ -133,7 +133,7 @@ def write_dataset(
 
 
 def geometry_name(schema: pa.Schema, name: str | None) -> str:
-    """Return ``name``, or the only geometry column if it is None. Raises ValueError if there is no such column."""
+    """Return ``name``; if None, the only geometry column. Raises ValueError if there is no geometry column."""
     types = geometry_columns(schema)
     if name is None and len(types) != 1:
         problem = f"several geometry columns, {join_names(types)}" if types else "no geometry column"

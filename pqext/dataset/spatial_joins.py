@@ -206,7 +206,7 @@ def nearest(
 
 
 def _max_distance(value: Any) -> float | None:
-    """Check ``max_distance`` and return it as a float. Raises TypeError or ValueError unless it is positive or None."""
+    """Convert ``max_distance`` to a float. Raises TypeError or ValueError unless ``value`` is positive or None."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
@@ -221,7 +221,7 @@ def _max_distance(value: Any) -> float | None:
 
 
 def _sides(left: Any, right: Any, on: On, edges: Edges | None = None) -> tuple[GeometryRows, GeometryRows]:
-    """Return both sides of a join. Raises ValueError or TypeError if their geometry types are incompatible."""
+    """Return both sides of a join. Raises ValueError or TypeError if the geometry types are incompatible."""
     names = tuple(on) if isinstance(on, list | tuple) else (on, on)
     if len(names) != 2 or not all(isinstance(name, str | None) for name in names):
         raise ValueError("on must be a column name, or a pair of the left and the right column name")

@@ -165,7 +165,7 @@ class _Stream:
 
 @contextmanager
 def _replace_at_end(target: str, append: bool) -> Iterator[str]:
-    """Context manager that provides a temporary path. If no error occurs, the files there replace those of ``target``.
+    """Context manager that provides a temporary path, and moves the files from it to ``target`` if no error occurs.
 
     Some formats, such as shapefiles, consist of several files. With ``append`` and in GDAL's virtual file systems, the
     path is ``target``.

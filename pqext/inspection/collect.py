@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Report(FileFacts):
-    """Report on a file's layout, which can be printed as text or converted by :meth:`to_dict`.
+    """Report on the layout of a file. It can be printed as text, or converted to data with :meth:`to_dict`.
 
     ``row_groups`` lists the requested row groups; ``num_row_groups`` is the number of all row groups.
     """

@@ -339,7 +339,7 @@ def _format_location(chunk: ColumnChunk | None) -> str:
 
 
 def _describe_extension(value: bytes) -> str:
-    """Describe the contents of the footer's extension; ``value`` starts with its length."""
+    """Describe the contents of the footer's extension. ``value`` starts with the length of the extension."""
     start = next(at for at, byte in enumerate(value) if not byte & 0x80) + 1
     try:
         result = entries(value[start:]) or {}

@@ -310,7 +310,7 @@ _DIFFERENCES = 100
 
 
 def _check_extension_marks(file: ParquetFile, findings: Findings) -> None:
-    """Report extensions with a UUID similar to a UUID of pqext, which readers skip as unknown extensions."""
+    """Report extensions with a corrupt UUID. Readers do not recognise these extensions of pqext and skip them."""
     stored = extensions(file.metadata) or b""
     for name, mark, rule in _MARKS:
         differing = sum(byte != expected for byte, expected in zip(stored[-len(mark) :], mark, strict=False))

@@ -403,7 +403,7 @@ class _ValueSet:
         return cls(pa.array(results, stored), len(kept) < len(values))
 
     def contains(self, array: pa.Array) -> pa.Array:
-        """Return, for each value, whether it is in the set; null for null values."""
+        """Return, for each value, whether the set contains the value; null for null values."""
         if pa.types.is_null(array.type):
             return pa.nulls(len(array), pa.bool_())
         stored = array if pa.types.is_floating(array.type) else _to_integers(array)
@@ -438,7 +438,7 @@ class IntegerSet:
         membership.fill(values, self._keys, self._used)
 
     def contains(self, array: pa.Array) -> pa.BooleanArray:
-        """Return, for each integer, whether it is in the set. The results for nulls are undefined."""
+        """Return, for each integer, whether the set contains the integer. The results for nulls are undefined."""
         kind = np.int32 if array.type.bit_width == 32 else np.int64
         values = numbers(array.buffers()[1], kind, array.offset, len(array))
         bits = np.zeros((len(values) + 7) // 8, np.uint8)

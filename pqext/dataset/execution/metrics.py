@@ -116,7 +116,7 @@ class Run:
         return source.is_opened
 
     def stop_source(self, source: Source, previous_counts: Counts, is_open: bool) -> None:
-        """Stop counting the usage of a source. ``is_open`` is the value that :meth:`start_source` returned for it."""
+        """Stop counting the usage of a source. ``is_open`` is the return value of :meth:`start_source`."""
         self._files += source.is_opened - is_open
         del self._open[id(source)]
         self._done = _sum(self._done, source.usage, previous_counts)
@@ -217,7 +217,7 @@ def _sum(counts: Counts, usage: Usage, previous_counts: Counts) -> Counts:
 
 
 def counts_of(source: Any) -> Counts:
-    """Return the usage of a source so far; all zero if it is not open."""
+    """Return the usage of a source so far; all zero if the source is not open."""
     if type(source) is str:
         return _NOTHING
     return _of(source.usage) if isinstance(source, Source) else _NOTHING

@@ -17,7 +17,7 @@ from pqext.dataset.planning.projection import Fields
 
 
 def flag_remaining(remaining_rows: NDArray[np.int64], part: RowRanges | NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return, for each row of ``part``, whether it is in ``remaining_rows``; true if ``part`` is an array."""
+    """Return, for each row of ``part``, whether ``remaining_rows`` contains it; all true if ``part`` is an array."""
     return np.ones(len(part), np.bool_) if isinstance(part, np.ndarray) else flag_rows(remaining_rows, part)
 
 

@@ -83,7 +83,7 @@ class TopRows:
         """Bytes of the rows held."""
 
     def add(self, batch: pa.RecordBatch, values: Sequence[pa.Array], position: int) -> None:
-        """Add the rows of a batch; ``values`` are their keys, as returned by :func:`key_values`."""
+        """Add the rows of a batch. ``values`` contains the keys of the rows, as returned by :func:`key_values`."""
         flags = self._candidate_flags(values[0], position)
         if flags is not None and not flags.all():
             batch, values = _take_rows(batch, np.flatnonzero(flags)), [select_flagged(array, flags) for array in values]
@@ -128,7 +128,7 @@ class TopRows:
         return self._conditions[includes_ties]
 
     def _candidate_flags(self, keys: pa.Array, position: int) -> NDArray[np.bool_] | None:
-        """Return, for each row, whether its first key may be among the first rows; None if nothing is known."""
+        """Return, for each row, whether the row may be among the first rows by its first key; None if unknown."""
         if self._limit is None or not self._limit[0].is_valid or pa.types.is_floating(keys.type):
             return None
         limit, last = self._limit

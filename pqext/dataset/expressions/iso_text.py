@@ -91,7 +91,7 @@ def _nanoseconds(parts: tuple[str | None, ...]) -> int:
 
 
 def _offset(zone: str | None) -> int:
-    """Return the UTC offset ``zone`` in nanoseconds, positive to the east; 0 if it is None."""
+    """Return the UTC offset ``zone`` in nanoseconds, positive to the east; 0 if ``zone`` is None."""
     if zone is None or zone == "Z":
         return 0
     hours, minutes = int(zone[1:3]), int(zone[3:].removeprefix(":") or 0)

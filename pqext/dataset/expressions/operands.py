@@ -185,7 +185,7 @@ class Column(GeometryValue, StoredOperand):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class VariantField(Value):
-    """Value at a path of a VARIANT column, cast to a type. It is null if it is missing or if the cast fails."""
+    """Value at a path of a VARIANT column, cast to a type; null if the value is missing or the cast fails."""
 
     column: Column
     path: str

@@ -44,7 +44,7 @@ def infer_type(literal: Any) -> str | None:
 
 
 def infer_common_type(values: Iterable[Any]) -> str | None:
-    """Return the type to which a VARIANT is cast for comparison with a list of literals; None if it is ambiguous.
+    """Return the type to which a VARIANT is cast for comparison with a list of literals; None if ambiguous.
 
     The type is ``string`` if all literals are null. Raises ``ValueError`` if the types of the literals differ.
     """
@@ -55,7 +55,7 @@ def infer_common_type(values: Iterable[Any]) -> str | None:
 
 
 def suggest_type(literal: Any) -> str:
-    """Return a type to suggest for an ambiguous literal; None as the literal represents a column."""
+    """Return a type to suggest if :func:`infer_type` returns None. ``literal`` is None for a column."""
     value = None if literal is None else to_literal(literal)
     match value:
         case int():

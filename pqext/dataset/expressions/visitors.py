@@ -190,7 +190,7 @@ def resolve_dotted_names(node: T, names: Container[str]) -> T:
 
 
 def dotted_columns(node: Any) -> list[Column]:
-    """Return the columns in a condition or value that have dotted names, which may be names of top-level columns."""
+    """Return the columns with dotted names in a condition or value. The names may also be top-level names."""
     results: list[Column] = []
 
     def collect(column: Column) -> Column:
@@ -226,7 +226,7 @@ def replace_columns(node: Any, replacement: Callable[[Column], Any]) -> Any:
 
 
 def _value_within(value: Value, field: VariantField) -> VariantField:
-    """Return ``field`` with ``value`` as its base. Raises ``TypeError`` if ``value`` is not a column or VARIANT."""
+    """Replace the column of ``field`` with ``value``. Raises ``TypeError`` if it is not a column or a VARIANT."""
     if isinstance(value, Column):
         return replace(field, column=value)
     if not isinstance(value, VariantField) or value.type != UNTYPED:

@@ -220,7 +220,7 @@ class FileSet(PickledByFields):
         return CorruptFileError(message, path=error.path, offset=error.offset)
 
     def _suggest_pattern(self, positions: Sequence[int]) -> str:
-        """Return a hint for files that are not Parquet: a pattern that excludes them, or "" if it would match any."""
+        """Suggest a pattern that excludes the files at ``positions``. Return "" if it would match any of the files."""
         others = [position for position in positions if not source_name(self.sources[position]).endswith(".parquet")]
         return ", and so does the pattern 'folder/**/*.parquet'" if len(others) == len(positions) else ""
 

@@ -140,7 +140,7 @@ class Journal:
 
     @staticmethod
     def load(folder: str) -> Journal | None:
-        """Load the journal in ``folder``; return None if it no longer exists.
+        """Load the journal in ``folder``; return None if the journal no longer exists.
 
         Raises ``CorruptFileError`` if the journal is corrupt or names a file outside the dataset.
         """
@@ -301,7 +301,7 @@ class _Folder:
             self.folders.append(path)
 
     def _add(self, commit: str, name: str) -> None:
-        """Add a file of a commit, from the commit's folder or its final path; skip the file if it is in neither."""
+        """Add a file of a commit, from the folder of the commit or from its final path. Skip a missing file."""
         files = self.deeper if "/" in name else self.files
         place = join_path(self.path, name)
         if os.path.exists(here := join_path(commit, name)):

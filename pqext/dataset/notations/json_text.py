@@ -109,7 +109,7 @@ def tree_of(value: Value) -> dict[str, Any]:
 
 
 def value_of_tree(tree: Any) -> Value:
-    """Parse an operand from a JSON tree built by :func:`tree_of`. Raises ``ValueError`` if it is not an operand."""
+    """Parse an operand from a JSON tree built by :func:`tree_of`. Raises ``ValueError`` for other trees."""
     try:
         return _parse_operand_object(tree)
     except (RecursionError, TypeError, OverflowError) as error:

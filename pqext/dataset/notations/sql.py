@@ -330,7 +330,7 @@ class _Reader:
         return null_safe_equality(self._map_comparison("==", node, node.this, node.expression))
 
     def _add_type(self, node: Node, path: _Path, other_operand: Any) -> VariantField:
-        """Map a VARIANT path to a value. Its type is the type of the literal with which it is compared."""
+        """Map a VARIANT path to a value with the type of the literal with which the path is compared."""
         is_literal = not isinstance(other_operand, Value | _Path)
         type = infer_type(other_operand) if is_literal else None
         if type is None:

@@ -85,7 +85,7 @@ def parse_number(text: str) -> int | float | Decimal:
 
 
 def _check_finite(value: float, text: str) -> float:
-    """Return ``value``; raise ``ValueError`` if it is infinite because the number in ``text`` exceeds its range."""
+    """Return ``value``; raise ``ValueError`` if the number in ``text`` exceeds the range of double."""
     if isinf(value) and "inf" not in text.lower():
         raise ValueError(f"{text} exceeds the range of double")
     return value

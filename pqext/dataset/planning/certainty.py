@@ -48,7 +48,7 @@ def _possible_rows(condition: Expression, group: RowGroup) -> RowRanges:
 
 
 def can_be_certain(file: ParquetFile) -> bool:
-    """Return whether statistics may be used instead of values: options trust them and allow skipping values."""
+    """Return whether the options of a file allow the use of statistics instead of values."""
     options = file.options
     return options.may_skip_values and options.trust_statistics
 

@@ -144,7 +144,7 @@ def rank(cost: float, share: float) -> float:
 
 @dataclass(slots=True)
 class PassRates:
-    """Counters for each condition: rows on which it was evaluated, and rows that matched."""
+    """Counters of evaluated rows and of matching rows for each condition."""
 
     counts: dict[Expression, tuple[int, int]] = field(default_factory=dict)
 

@@ -135,7 +135,7 @@ class FilePlanner:
         return True
 
     def _request_indexes(self, bound: Bound, use_page_indexes: bool, row_groups: Collection[int] | None) -> None:
-        """Look up every index that planning and reading will need, so that ``fetch_ahead`` can fetch them together."""
+        """Look up all indexes that planning and reading need, so that ``fetch_ahead`` fetches the indexes together."""
         with suppress(CorruptFileError):
             for group in self._groups(row_groups):
                 if prune_reason(bound, group) is None and use_page_indexes and not self.options.skips_corrupt:
@@ -367,7 +367,7 @@ class FilePlanner:
 
 @dataclass
 class RowTarget:
-    """Number of ``rows`` needed in addition to the rows of planned row groups that are known to match."""
+    """Number of ``rows`` still to plan. Planned row groups that are known to match reduce the number."""
 
     rows: int
 

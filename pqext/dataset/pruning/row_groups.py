@@ -207,7 +207,7 @@ def _predicate_rows(node: SchemaNode, row_group: RowGroupFacts, predicate: Colum
 
 
 def _rows_by_nulls(node: SchemaNode, row_group: RowGroupFacts, predicate: IsNull | IsNotNull) -> RowRanges | None:
-    """Return the rows that may satisfy a null test on a group, from the pages of a leaf that is null only if it is."""
+    """Return the rows that may satisfy a null test on a group, from the pages of a leaf with the group's nulls."""
     for leaf in node.leaves():
         if not leaf.max_repetition_level and leaf.max_definition_level == node.max_definition_level:
             pages = row_group.chunk(leaf).pages

@@ -84,7 +84,7 @@ class Partitions:
         return bool(self.schema.names)
 
     def values(self, sources: Sequence[Any]) -> pa.RecordBatch:
-        """Return the partition values, one row per source. A value is null if the source's path does not contain it."""
+        """Return the partition values, one row per source. Columns that are missing from a source's path are null."""
         results = [self._folder_or_log_values(source) for source in sources]
         columns = []
         for field in self.schema:
@@ -173,7 +173,7 @@ class Partitions:
         return {row: result for row, result in lacking.items() if result}
 
     def check_name_conflicts(self, root: SchemaNode) -> None:
-        """Raise ``ValueError`` if a file with this schema ``root`` has a column with the name of an included column."""
+        """Raise ``ValueError`` if the schema ``root`` of a file has a column with the name of an included column."""
         for name in (self.paths, self.rows):
             if name is not None and root.position(name) is not None:
                 raise ValueError(f"column {name!r} exists in the file; choose another name for the included column")
@@ -234,7 +234,7 @@ def partitions_of(
     sources: Sequence[Any], files: Sequence[Any], partitioning: Partitioning = "hive", *,
     types: PartitionTypes | None = None,
 ) -> Partitions:
-    """Infer the partition columns, if any, from the folders between the root of ``sources`` and their ``files``.
+    """Infer the partition columns, if any, from the folders between the root of ``sources`` and ``files``.
 
     The sources must be located (:func:`pqext.dataset.files.sources.locate_sources`).
 

@@ -256,7 +256,7 @@ class ConformedRequest(FileRequest):
         return pa.RecordBatch.from_arrays([self._unify_column(batch, one) for one in fields], schema=pa.schema(fields))
 
     def _unify_column(self, batch: pa.RecordBatch, entry: pa.Field) -> pa.Array:
-        """Cast the column ``entry`` of a batch to its type; if it is missing, use its value in ``missing`` or nulls."""
+        """Cast a column to the type of ``entry``. A missing column has its value in ``missing``, or nulls."""
         if entry.name not in batch.schema.names:
             return build_missing_column(batch.num_rows, entry, self.missing)
         values = self.missing.get(entry.name)

@@ -17,7 +17,7 @@ Digest = tuple[tuple[int, str], ...]
 
 @dataclass(frozen=True)
 class JobInput:
-    """Properties of an input file of a job: they identify its content and the arguments of the job."""
+    """Record of an input file: stamp, content hashes, arguments of the job, and number of invalid documents."""
 
     stamp: str
     """The size, and the modification time or the version in its store."""
@@ -82,7 +82,7 @@ class Batch:
         return f"{STREAMED}{self.query}.json"
 
     def dump(self) -> bytes:
-        """Serialise the record of the query, with this batch as its last committed batch."""
+        """Serialise the record of the query. This batch becomes the last committed batch of the query."""
         return json.dumps({"version": 1, "query": self.query, "batch": self.number, "job": self.job}).encode()
 
     def is_in(self, record: bytes, path: str, by_other_job: bool = False) -> bool:

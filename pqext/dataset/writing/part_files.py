@@ -67,7 +67,7 @@ class WrittenFile:
 
 @dataclass(frozen=True)
 class StagedFile:
-    """A file that has been written but not committed. ``token`` identifies it in its staging area."""
+    """A file that has been written but not committed. ``token`` identifies the file in the staging area."""
 
     file: WrittenFile
     token: Token = None

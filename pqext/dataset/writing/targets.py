@@ -55,13 +55,13 @@ class Target(Protocol):
         """Whether the folder contains Parquet files."""
 
     def has_batch(self, batch: Batch) -> bool | None:
-        """Return whether a batch of a stream is committed; None if no batch of its query is committed."""
+        """Return whether a batch of a stream is committed; None if no batch of the same query is committed."""
 
     def commit(
         self, files: Sequence[StagedFile], overwrite: bool, folders: Collection[str] | None = None,
         batch: Batch | None = None, check: Callable[[], None] | None = None,
     ) -> None:
-        """Make the job's files visible. If ``overwrite``, they replace the existing files.
+        """Make the job's files visible. If ``overwrite``, remove the existing files.
 
         With ``folders``, only files in these partitions are replaced. Nothing happens if a ``batch`` of a stream is
         already committed. ``check`` is called before the commit, while no other job can commit unnoticed; if it raises
