@@ -275,9 +275,9 @@ def test_nearest_uses_the_geometry_of_the_result() -> None:
         result = query.nearest(shapely.Point(*transform(7, 52))).to_table()
         assert (result["id"].to_pylist(), result["distance"].to_pylist()) == ([3], [0.0])
     assert ids(scan.select("id", "g").nearest(shapely.Point(3, 52))) == [3]
-    with pytest.raises(ValueError, match="the result has several geometry columns, g, h: select"):
+    with pytest.raises(ValueError, match="the result has several geometry columns, g, h; select"):
         scan.nearest(shapely.Point(0, 0))
-    with pytest.raises(ValueError, match="the files have several geometry columns, g, h: select"):
+    with pytest.raises(ValueError, match="the files have several geometry columns, g, h; select"):
         scan.select("id").nearest(shapely.Point(0, 0))
     renamed = scan.select({"g2": col("h"), "h2": col("g"), "id": "id"}).select("id")
     with pytest.raises(ValueError, match=r"^earlier selections computed several geometry columns, g2, h2: select"):

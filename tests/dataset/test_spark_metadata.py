@@ -56,7 +56,7 @@ def test_log_combines_the_last_compact_file_with_later_batches(tmp_path: Path) -
     log(root, {"3": ["2.parquet", "-0.parquet"], "4": ["3.parquet"]})
     assert visible_files(root) == ["1.parquet", "2.parquet", "3.parquet"]
     (root / SINK_LOG / "3").unlink()
-    with pytest.raises(CorruptFileError, match="batch 3 is missing"):
+    with pytest.raises(CorruptFileError, match="does not contain batch 3"):
         visible_files(root)
 
 
