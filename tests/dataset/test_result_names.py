@@ -280,7 +280,7 @@ def test_nearest_uses_the_geometry_of_the_result() -> None:
     with pytest.raises(ValueError, match="the files have several geometry columns, g, h; select"):
         scan.select("id").nearest(shapely.Point(0, 0))
     renamed = scan.select({"g2": col("h"), "h2": col("g"), "id": "id"}).select("id")
-    with pytest.raises(ValueError, match=r"^earlier selections computed several geometry columns, g2, h2: select"):
+    with pytest.raises(ValueError, match=r"^earlier selections computed several geometry columns, g2, h2; select"):
         renamed.nearest(shapely.Point(0, 0))
     assert ids(renamed.nearest(shapely.Point(7, 52), column="g2")) == [3]
     for limited, name in ((scan.limit(5), "limit"), (scan.nearest(shapely.Point(0, 0), column="g"), "nearest")):
