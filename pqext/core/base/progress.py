@@ -17,7 +17,7 @@ class Progress(Protocol):
 
 
 class Steps:
-    """Count finished steps, at most ``total``, and report them to ``progress`` unless it is None.
+    """Counter of finished steps, at most ``total``. Changes are reported to ``progress``, unless ``progress`` is None.
 
     >>> steps = Steps(print, 4)
     >>> steps.advance(3)

@@ -19,7 +19,7 @@ _NOWHERE = (-1, -1)
 
 
 class _GroupLayout(NamedTuple):
-    """Byte ranges of the chunks of a row group, and start offsets of their indexes and filters."""
+    """Byte ranges of the chunks of a row group, and start offsets of its page indexes and Bloom filters."""
 
     extents: tuple[_Extent, ...] = ()
     sections: frozenset[int] = frozenset()

@@ -47,7 +47,7 @@ def column_index(
     order: BoundOrder, pages: PageExtremes, boundaries: PageBoundaries, definition: _Counts | None,
     repetition: _Counts | None, bound_bytes: int,
 ) -> bytes | None:
-    """Return the serialised column index of the pages in ``boundaries``, with their level histograms, if any.
+    """Return the serialised column index of the pages in ``boundaries``, with level histograms if available.
 
     Bounds of byte arrays are truncated to ``bound_bytes``. Return None if the mandatory bounds do not
     exist, because the order is undefined, or because a page contains only NaN and ``order`` defines no bounds for NaN.

@@ -55,7 +55,7 @@ class Target(Protocol):
 
 
 class WrittenGroup:
-    """Written chunks of a row group, their indexes and, once they are written, the offsets of the indexes.
+    """Written chunks of a row group, the indexes of the chunks and, after the indexes are written, their offsets.
 
     A chunk is held in serialised form without the locations of its indexes, unless its metadata may still change.
     """

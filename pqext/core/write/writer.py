@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class ParquetWriter(SuggestionMixin):
-    """Write tables of one Arrow schema to ``dest``, a path, a URL or a binary file object.
+    """Writer of tables with one Arrow schema. ``dest`` is a path, a URL or a binary file object.
 
     ``options`` are the fields of :class:`pqext.WriteOptions`. ``filesystem`` and ``storage_options`` locate a path or
     URL, as in :func:`pqext.open`. A file appears at its path only after :meth:`close`; an exception within the context
@@ -182,7 +182,7 @@ class ParquetWriter(SuggestionMixin):
             self.end_row_group()
 
     def _remaining_rows(self, rows: int, size: int) -> int:
-        """Return the number of rows that the row group still accepts, at least 1. ``rows`` rows take ``size`` bytes."""
+        """Return the number of rows that the row group still accepts, at least 1. ``rows`` rows have ``size`` bytes."""
         bytes_left = self.options.row_group_bytes - self._pending_bytes
         rows_left = self.options.row_group_rows - self._pending_rows
         return max(1, min(rows_left, int(bytes_left * rows // max(size, 1))))

@@ -147,7 +147,7 @@ class CryptoFactory:
         filesystem: fs.FileSystem | None = None, *, double_wrapping: bool = True,
         cache_lifetime: timedelta = _LIFETIME, master_keys: Mapping[str, str] | None = None,
     ) -> list[str]:
-        """Rewrap all keys of the files in a folder with the current versions of their master keys.
+        """Wrap all keys of the files in a folder again, with the current versions of the master keys.
 
         ``master_keys`` maps names of master keys to their replacements. Only external key material can be rotated. Each
         key material file is replaced atomically. Returns the paths of these files. Raises ``EncryptionError`` if the

@@ -164,7 +164,7 @@ class KeyCaches:
 
 
 class FileKeyWrapper:
-    """Wrap the data keys of one file into key metadata. External material is added to ``store``."""
+    """Wrapper of the data keys of one file. It creates key metadata, and adds external key material to ``store``."""
 
     def __init__(
         self, caches: KeyCaches, config: KmsConnectionConfig, lifetime: float, *,

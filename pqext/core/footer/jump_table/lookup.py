@@ -169,7 +169,7 @@ class Lookup(ColumnWindows):
     # The structures.
 
     def metadata(self) -> FileMetaData:
-        """Return the footer. Its long lists look up their structures with the table."""
+        """Return the footer. Structures in long lists are looked up with the table."""
         root = self.root
         cuts = [(root.schema_header, root.schema_end), (root.groups_header, root.groups_end)]
         if root.order_bytes:

@@ -27,7 +27,7 @@ _DATA_PAGES = frozenset({PageType.DATA_PAGE, PageType.DATA_PAGE_V2})
 
 
 class PageDecoder:
-    """Decoder of the ``pages`` of a chunk in runs. ``account`` is charged for their memory."""
+    """Decoder of the ``pages`` of a chunk, one run at a time. Memory is charged to ``account``."""
 
     def __init__(
         self, shape: LeafShape, metadata: ColumnMetaData, pages: PageSelection, limits: Limits, account: Account, *,
@@ -53,7 +53,7 @@ class PageDecoder:
         self._unread: RawPage | None = None
 
     def skip(self, pages: int, rows: int) -> None:
-        """Continue after ``pages`` data pages with ``rows`` rows, which another decoder has read."""
+        """Skip the first ``pages`` data pages, with ``rows`` rows, because another decoder has read them."""
         for _ in range(pages):
             self._next_page()
         self.decoded_rows = rows

@@ -50,7 +50,7 @@ class PageSelection(Protocol):
 
     @property
     def is_ordinary(self) -> bool:
-        """Whether the page spans contain all bytes to read, so that a page table can decode them."""
+        """Whether the page spans contain all bytes to read. If so, a page table can decode the pages."""
 
     def page_spans(self) -> Iterator[PageSpan]:
         """Yield the spans of the pages, beginning with the dictionary page."""

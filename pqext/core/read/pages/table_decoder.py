@@ -40,7 +40,7 @@ class FallbackRequired(Exception):
 
 
 class TableDecoder:
-    """Decoder of the ``pages`` of a chunk in runs. ``account`` is charged for their memory.
+    """Decoder of the ``pages`` of a chunk, one run at a time. Memory is charged to ``account``.
 
     Methods raise :class:`FallbackRequired` or decoding errors. Rows that were decoded before remain valid, but the
     object cannot be used afterwards. The page-by-page decoder continues after all errors except ``ArrayLimitError`` and

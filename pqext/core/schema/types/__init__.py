@@ -1,1 +1,1 @@
-"""Logical types: interpretation of stored values, their Arrow types, and conversion between both."""
+"""Logical types: interpretation of stored values as Arrow types, and conversion in both directions."""
