@@ -285,7 +285,7 @@ def test_overwrite_with_a_lost_manifest_response_preserves_its_files(
 
     def put_and_fail(self: Any, key: str, data: bytes, **how: Any) -> str:
         told = put(self, key, data, **how)
-        if how.get("new") and waiting:
+        if how.get("is_new") and waiting:
             if waiting.pop():
                 two.commit(second, overwrite=False)
             raise FileExistsError("what a request that is made again is told")
@@ -305,7 +305,7 @@ def test_overwrite_replaces_files_committed_during_its_listing(
     put, waiting = multipart.Bucket.put, [lambda: one.commit(first, overwrite=True)]
 
     def put_late(self: Any, key: str, data: bytes, **how: Any) -> str:
-        if how.get("new") and OTHER.encode() in data and waiting:
+        if how.get("is_new") and OTHER.encode() in data and waiting:
             waiting.pop()()
         return put(self, key, data, **how)
 
