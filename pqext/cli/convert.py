@@ -144,8 +144,9 @@ _VARIANT = "value"
     "--compression-level", type=int, metavar="N", panel=_FILE, help="Compression level; the codec's default if not set."
 )
 @option(
-    "--encodings", metavar="[COLUMN=]NAME", multiple=True, panel=_FILE, show_default="plain",
-    help="Encoding of values that are not dictionary-encoded; auto tries suitable encodings.",
+    "--encodings", metavar="[COLUMN=]NAME", multiple=True, panel=_FILE, show_default="default",
+    help="Encoding of values that are not dictionary-encoded; auto tries suitable encodings, and default only deltas "
+    "of integers.",
 )
 @option(
     "--row-group-rows", metavar="N", default=ROW_GROUP_ROWS, panel=_FILE, help="Maximum number of rows per row group."

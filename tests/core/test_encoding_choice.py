@@ -37,7 +37,7 @@ def used(values: pa.Array, **options: Any) -> list[str]:
 
 
 def test_every_encoding_name_is_valid_for_some_type() -> None:
-    assert set(ENCODINGS) == {*encoding_choice.NAMES, "auto"}
+    assert set(ENCODINGS) == {*encoding_choice.NAMES, "auto", "default"}
     assert set(encoding_choice.NAMES.values()) == set(encoding_choice.SUITABLE)
 
 
@@ -240,3 +240,35 @@ def test_dictionary_of_a_power_of_two_entries_is_used_if_its_pages_are_smaller(b
         assert ("RLE_DICTIONARY" in chunk.encodings) is dictionary
         sizes.append(chunk.total_uncompressed_size)
     assert sizes[0] < sizes[1]
+
+
+@pytest.mark.parametrize("compression", ["snappy", "zstd", "uncompressed"])
+@pytest.mark.parametrize(("values", "expected"), [
+    (pa.array(np.arange(ROWS)), "DELTA_BINARY_PACKED"),
+    (pa.array(np.cumsum(GENERATOR.integers(0, 5000, ROWS))).cast(pa.timestamp("us")), "DELTA_BINARY_PACKED"),
+    (pa.array(GENERATOR.permutation(ROWS).astype(np.int32)), "DELTA_BINARY_PACKED"),
+    (pa.array(np.arange(ROWS), mask=np.arange(ROWS) % 3 == 0), "DELTA_BINARY_PACKED"),
+    (pa.array(GENERATOR.integers(-(2**63), 2**63, ROWS, np.int64)), "PLAIN"),
+    (pa.array(np.arange(ROWS) * 0.5), "PLAIN"),
+    (pa.array([f"{n:09}" for n in range(ROWS)]), "PLAIN"),
+    (pa.array(np.arange(encoding_choice.SMALL + 1)), "DELTA_BINARY_PACKED"),
+    (pa.array(np.arange(encoding_choice.SMALL)), "PLAIN"),
+    (pa.array(np.arange(encoding_choice.SMALL + 5), mask=np.arange(encoding_choice.SMALL + 5) < 5), "PLAIN"),
+])  # fmt: skip
+def test_default_packs_deltas_of_integers_if_smaller(values: pa.Array, compression: str, expected: str) -> None:
+    assert used(values, dictionary=False, compression=compression) == [expected]
+    assert used(values, dictionary=False, compression=compression, encodings={"a": "default"}) == [expected]
+    data, plain = (
+        written(pa.table({"a": values}), dictionary=False, compression=compression, encodings=name)
+        for name in ("default", "plain")
+    )
+    assert len(data) <= len(plain)
+    assert pq.read_table(io.BytesIO(data))["a"].combine_chunks().equals(values)
+
+
+def test_default_keeps_a_dictionary_until_it_is_full() -> None:
+    assert used(pa.array(np.repeat(np.arange(500), 100))) == ["PLAIN", "RLE_DICTIONARY"]
+    first, rest = np.tile(np.arange(5000), 40), np.arange(10**6, 10**6 + 400_000)
+    values = pa.array(np.concatenate([first, rest]))
+    assert used(values) == ["PLAIN", "RLE_DICTIONARY", "DELTA_BINARY_PACKED"]
+    assert used(values, encodings="plain") == ["PLAIN", "RLE_DICTIONARY"]

@@ -37,7 +37,7 @@ Compression = Literal["uncompressed", "snappy", "gzip", "brotli", "lz4_raw", "zs
 COMPRESSIONS: tuple[Compression, ...] = get_args(Compression)
 EncodingName = Literal[
     "plain", "rle", "delta_binary_packed", "delta_length_byte_array", "delta_byte_array", "byte_stream_split", "alp",
-    "auto",
+    "auto", "default",
 ]
 ENCODINGS: tuple[EncodingName, ...] = get_args(EncodingName)
 TimestampUnit = Literal["s", "ms", "us", "ns"]
@@ -179,13 +179,14 @@ class WriteOptions:
     codec's default. A single level does not apply to columns whose codec has no levels."""
     dictionary: bool | Mapping[str, bool] = True
     """Whether columns may be dictionary-encoded."""
-    encodings: EncodingName | Mapping[str, EncodingName] = "plain"
+    encodings: EncodingName | Mapping[str, EncodingName] = "default"
     """Encoding of values without a dictionary, or after the dictionary became too large: ``"plain"``, ``"rle"``
     (booleans), ``"delta_binary_packed"`` (INT32, INT64), ``"delta_length_byte_array"`` (BYTE_ARRAY),
     ``"delta_byte_array"`` (BYTE_ARRAY, FIXED_LEN_BYTE_ARRAY), ``"byte_stream_split"`` (numbers and
-    FIXED_LEN_BYTE_ARRAY), ``"alp"`` (FLOAT, DOUBLE; in preview, supported by few readers), or ``"auto"``, which tries
-    the suitable encodings except ``"alp"`` on a sample of each chunk. A column in a mapping has no dictionary unless
-    ``dictionary`` also contains it."""
+    FIXED_LEN_BYTE_ARRAY), ``"alp"`` (FLOAT, DOUBLE; in preview, supported by few readers), ``"auto"``, which tries the
+    suitable encodings except ``"alp"`` on a sample of each chunk, or ``"default"``: ``"delta_binary_packed"`` for
+    integers if it makes a sample of the chunk smaller, otherwise ``"plain"``. A column in a mapping has no dictionary
+    unless ``dictionary`` also contains it, or its encoding is ``"auto"`` or ``"default"``."""
     row_group_rows: int = ROW_GROUP_ROWS
     """Maximum number of rows in a row group. Smaller row groups suit readers with many processors and selective
     queries; larger row groups are faster to read completely on few processors (``benchmarks/row_group_sizes.py``)."""
@@ -387,14 +388,14 @@ class WriteOptions:
 
     def allows_dictionary(self, path: str) -> bool:
         """Return whether the option ``dictionary`` allows dictionary encoding for the leaf at dotted ``path``."""
-        named = not isinstance(self.encodings, str) and self.encodings.get(path, "auto") != "auto"
+        named = not isinstance(self.encodings, str) and self.encodings.get(path, "auto") not in ("auto", "default")
         if isinstance(self.dictionary, bool):
             return self.dictionary and not named
         return self.dictionary.get(path, not named)
 
     def encoding_of(self, path: str) -> EncodingName:
         """Return the encoding of the leaf at dotted ``path`` for values without a dictionary."""
-        return self.encodings if isinstance(self.encodings, str) else self.encodings.get(path, "plain")
+        return self.encodings if isinstance(self.encodings, str) else self.encodings.get(path, "default")
 
 
 Options = TypeVar("Options", ReadOptions, WriteOptions)

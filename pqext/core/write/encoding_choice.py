@@ -5,6 +5,9 @@ the column's codec, and selects the smallest. The sample consists of four runs o
 and shared prefixes depend on neighbours. Sizes of encodings that decode more slowly than PLAIN are first multiplied by
 a factor above one. If the column may have a dictionary, it is compared with the selected encoding in the same way.
 
+``"default"`` chooses between PLAIN and DELTA_BINARY_PACKED in the same way, for integers that no dictionary covers. It
+never replaces a dictionary. Small chunks are PLAIN, because a sample would take longer than it saves.
+
 Only encodings that all common readers support are selected automatically. ALP, which is in preview, is never selected;
 BYTE_STREAM_SPLIT is selected only for FLOAT and DOUBLE, since its other types date from 2024; and FIXED_LEN_BYTE_ARRAY
 is always PLAIN.
@@ -32,7 +35,7 @@ NAMES = {
     "byte_stream_split": Encoding.BYTE_STREAM_SPLIT,
     "alp": Encoding.ALP,
 }
-"""Encodings that can be requested by name, in addition to ``"auto"``."""
+"""Encodings that can be requested by name, in addition to ``"auto"`` and ``"default"``."""
 
 SUITABLE: dict[int, frozenset[Type]] = {
     Encoding.PLAIN: frozenset(Type),
@@ -66,6 +69,9 @@ _FACTOR = {
 _DICTIONARY_FACTOR = 0.9
 """Factor for the size of a dictionary, which may be slightly larger since readers return it and test its entries."""
 
+_DELTA_TYPES = frozenset({Type.INT32, Type.INT64})
+SMALL = 8192
+"""Number of values up to which ``"default"`` uses PLAIN without a sample, as does the encoder of small chunks."""
 _RUNS = 4
 _RUN_VALUES = 4096
 _RUN_BYTES = 256 << 10
@@ -83,7 +89,7 @@ class EncodingChoice:
 
 def check(name: str, node: SchemaNode) -> None:
     """Raise ``ValueError`` if the named encoding does not support the type of the leaf ``node``."""
-    if name == "auto":
+    if name in ("auto", "default"):
         return
     physical_type = node.physical_type
     if physical_type is None or physical_type in SUITABLE[NAMES[name]]:
@@ -103,7 +109,12 @@ def choose(
 
     ``split`` allows the automatic choice of BYTE_STREAM_SPLIT.
     """
-    if name != "auto":
+    if name == "default":
+        covered = 0 if indexed_values is None else len(indexed_values.indices)
+        if physical_type not in _DELTA_TYPES or len(values) <= SMALL or covered == len(values):
+            return EncodingChoice(Encoding.PLAIN)
+        indexed_values = None
+    elif name != "auto":
         return EncodingChoice(NAMES[name])
     candidates = _CANDIDATES.get(physical_type, (Encoding.PLAIN,))
     if not split:

@@ -76,7 +76,7 @@ def _type(field: StoredField, arrow_type: pa.DataType, path: str, options: Write
         return _type(field, arrow_type.value_type, path, options)
     if types.is_dictionary(arrow_type):
         # Arrow's reader fails for dictionaries of extension types and in DELTA encodings, and supports only text.
-        is_read = _is_text(arrow_type.value_type) and options.encoding_of(path) in ("plain", "auto")
+        is_read = _is_text(arrow_type.value_type) and options.encoding_of(path) in ("plain", "auto", "default")
         return arrow_type if is_read else _type(field, arrow_type.value_type, path, options)
     if not field.children:
         return arrow_type

@@ -75,7 +75,7 @@ class LeafRecipe:
         Return None if the encoder does not support the type or the options of the leaf.
         """
         options, form = self.options, self.bounds
-        ordinary = self.encoding == "plain" and options.profile is None
+        ordinary = self.encoding in ("plain", "default") and options.profile is None
         if not ordinary or form is None or not _has_stored_layout(arrow_type, self.leaf_type):
             return None
         if any(item is not None for item in (self.bloom_filter, self.extension, self.second, self.handler)):
