@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext import col, variant
+from pqext.core.format.metadata import Encoding
 from pqext.core.read.value_slots import IndexedSlots
 from pqext.dataset.evaluation import evaluate
 from pqext.dataset.planning.plan import Task
@@ -132,3 +133,47 @@ def test_filter_only_strings_are_compared_once_per_dictionary(monkeypatch: pytes
     monkeypatch.setattr(IndexedSlots, "look_up", None)
     assert pqext.scan(source.getvalue(), ["n"], filter=col("w") == "b").to_table()["n"].to_pylist()[:2] == [1, 5]
     assert set(compared) == {3}
+
+
+@pytest.mark.parametrize("type", [pa.string(), pa.large_string(), pa.string_view(), pa.binary()], ids=str)
+@pytest.mark.parametrize("is_selective", [True, False])
+def test_strings_of_the_result_are_compared_once_per_dictionary_in_a_single_stage(
+    monkeypatch: pytest.MonkeyPatch, type: pa.DataType, is_selective: bool
+) -> None:
+    words = ["a", "bb", None, "c"] * 5000
+    values = pa.array(words).cast(type)
+    source = io.BytesIO()
+    pqext.write_table(pa.table({"w": values, "n": range(20_000)}), source, row_group_rows=6000)
+    compared: list[int] = []
+    compare = evaluate.compare
+
+    def counted(array: pa.Array, *arguments: Any) -> pa.Array:
+        compared.append(len(array))
+        return compare(array, *arguments)
+
+    monkeypatch.setattr(evaluate, "compare", counted)
+    monkeypatch.setattr(IndexedSlots, "look_up", None)
+    literal = b"bb" if type == pa.binary() else "bb"
+    asked = col("w") == literal if is_selective else col("w") != literal
+    expected = [at for at, word in enumerate(words) if word is not None and (word == "bb") is is_selective]
+    for columns in (["w"], ["n", "w"], ["w", "n"], None):
+        scan = pqext.scan(source.getvalue(), columns, filter=asked)
+        assert {len(group.stages) for plan in scan.plan() for group in plan.row_groups} == {1}
+        result = scan.to_table()
+        assert result.schema.field("w").type == type
+        assert result["w"].to_pylist() == [values[at].as_py() for at in expected]
+        if "n" in result.schema.names:
+            assert result["n"].to_pylist() == expected
+    assert set(compared) == {3}
+
+
+def test_strings_of_the_result_after_a_full_dictionary_are_compared_as_they_are() -> None:
+    words = [f"w{n % 7}" for n in range(200_000)] + [f"{n:020}" for n in range(100_000)]
+    source = io.BytesIO()
+    pqext.write_table(pa.table({"w": words}), source)
+    with pqext.open(source.getvalue()) as file:
+        assert {Encoding.RLE_DICTIONARY, Encoding.PLAIN} <= {*file.row_groups[0].chunk(0).metadata.encodings}
+    wanted = ["w3", f"{99_000:020}"]
+    expected = [word for word in words if word in wanted]
+    assert pqext.read_table(source.getvalue(), ["w"], col("w").isin(wanted))["w"].to_pylist() == expected
+    assert pqext.read_table(source.getvalue(), filter=~col("w").isin(wanted)).num_rows == len(words) - len(expected)

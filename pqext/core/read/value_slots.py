@@ -179,9 +179,19 @@ class IndexedSlots:
 
     def finish(self, leaf_type: LeafType, slot_count: int, validity: pa.Buffer | None) -> pa.Array:
         """Return the dictionary array of all slots."""
-        entries, places = pa.array([], leaf_type.arrow_type()), None
-        if self._dictionary is not None:
+        if self._dictionary is None:
+            entries, places = pa.nulls(0, leaf_type.arrow_type()), None
+        else:
             entries, places = _distinct_values(self._dictionary, leaf_type)
+        held = pa.Array.from_buffers(pa.int32(), slot_count, [validity, pa.py_buffer(self._slots(slot_count))])
+        if places is not None:
+            held = places.take(held)
+        return pa.DictionaryArray.from_arrays(held, entries, safe=False)
+
+    def _slots(self, slot_count: int) -> NDArray[np.int32]:
+        """Return the index of each slot; slots without a value have any index."""
+        if len(self._runs) == 1 and len(self._runs[0].indices) == slot_count:
+            return self._runs[0].indices
         indices = allocate(slot_count * 4).view(np.int32)
         at = 0
         for run in self._runs:
@@ -190,10 +200,7 @@ class IndexedSlots:
             if len(run.indices) < run.slots:
                 level_kernel.spread(target.view(np.uint8), 4, len(run.indices), run.present)
             at += run.slots
-        held = pa.Array.from_buffers(pa.int32(), slot_count, [validity, pa.py_buffer(indices)])
-        if places is not None:
-            held = places.take(held)
-        return pa.DictionaryArray.from_arrays(held, entries, safe=False)
+        return indices
 
 
 def _distinct_values(dictionary: Dictionary, leaf_type: LeafType) -> tuple[pa.Array, pa.Array | None]:

@@ -137,7 +137,7 @@ def _split_filter(plan: RowGroupPlan, file: ParquetFile) -> tuple[Stage, ...] | 
         return None
     names = tuple(dict.fromkeys(operand_column(operand).path[0] for operand in operands(stage.filter)))
     every = file.schema.root.child_names if stage.columns is None else stage.columns
-    columns = tuple(name for name in every if name not in stage.compared)
+    columns = tuple(name for name in every if name in stage.kept or name not in stage.compared)
     if not columns or any("." in name for name in (*names, *columns)) or len(set(every)) < len(every):
         return None
     last = replace(stage, columns=columns, filter=None, compared=())
@@ -194,16 +194,9 @@ class _Window:
                 numbers = rows if isinstance(rows, np.ndarray) else row_numbers(rows)
                 self.rows.append((numbers if flags is None else numbers[flags])[matching_positions(mask, result)])
             if stage.kept:
-                self.kept.append(self.restore_types(filter_batch(batch.select(list(stage.kept)), mask)))
+                self.kept.append(restore_types(filter_batch(batch.select(list(stage.kept)), mask), self.schema))
                 self.kept_bytes += self.kept[-1].nbytes
         return mask
-
-    def restore_types(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Cast columns that were read as dictionaries, for faster comparisons, to the types of the result."""
-        for place, (result, column) in enumerate(zip(batch.schema, batch.columns, strict=True)):
-            if pa.types.is_dictionary(result.type) and (field := self.schema.field(result.name)).type != result.type:
-                batch = batch.set_column(place, field, decode_dictionary(column).cast(field.type))
-        return batch
 
     def row_numbers(self) -> NDArray[np.int64]:
         """Return the numbers of the remaining rows."""
@@ -212,6 +205,14 @@ class _Window:
     def columns(self) -> pa.RecordBatch | None:
         """Return the columns read for the remaining rows; None if no columns have been read."""
         return pa.concat_batches(self.kept) if self.kept else None
+
+
+def restore_types(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Cast columns that were read as dictionaries, for faster comparisons, to their types in ``schema``."""
+    for place, (result, column) in enumerate(zip(batch.schema, batch.columns, strict=True)):
+        if pa.types.is_dictionary(result.type) and (field := schema.field(result.name)).type != result.type:
+            batch = batch.set_column(place, field, decode_dictionary(column).cast(field.type))
+    return batch
 
 
 class _GroupRun:
@@ -373,7 +374,9 @@ class _GroupRun:
                 if not self._is_measured:  # the first rows decide whether stages are worthwhile
                     self._statistics.pays = mask.true_count <= _PAYS * batch.num_rows
                     self._is_measured = True
-                batch, arrays = select_matching(batch, mask, stage.compared), [array.filter(mask) for array in arrays]
+                batch = select_matching(batch, mask, {*stage.compared}.difference(stage.kept))
+                batch = restore_types(batch, self._file.arrow_schema) if stage.kept else batch
+                arrays = [array.filter(mask) for array in arrays]
             if batch.num_rows:
                 yield batch, arrays
 

@@ -186,8 +186,9 @@ def merge_stages(stages: Sequence[Stage]) -> Stage:
             filters.append(stage.filter)
             requested += [(before + place, leaf) for place, leaf in stage.asked]
             before += len(operands(stage.filter))
-    compared = tuple(dict.fromkeys(name for stage in stages for name in stage.compared if name not in stage.kept))
-    return Stage(columns, all_of(filters) if filters else None, (), stages[-1].leaves, tuple(requested), compared)
+    compared = tuple(dict.fromkeys(name for stage in stages for name in stage.compared))
+    kept = tuple(name for name in compared if any(name in stage.kept for stage in stages))
+    return Stage(columns, all_of(filters) if filters else None, kept, stages[-1].leaves, tuple(requested), compared)
 
 
 def merge_byte_ranges(ranges: Iterable[ByteRange]) -> tuple[ByteRange, ...]:

@@ -237,8 +237,9 @@ class FilePlanner:
             within = [column for column in self.computed if column.name not in leaves]
             columns = None if self.columns is None else self._names(self._required_nodes(within))
             only = compared_columns(self.filter) if self._conjuncts and self.filter is not None else frozenset()
-            compared = tuple(sorted(only - self._result_top_columns))
-            self._known_stages[key] = Stage(columns, self.filter, leaves=key, compared=compared)
+            kept = tuple(sorted(top for top in only & self._result_top_columns if self._node(top).is_leaf))
+            compared = (*sorted(only - self._result_top_columns), *kept)
+            self._known_stages[key] = Stage(columns, self.filter, kept, leaves=key, compared=compared)
         return self._known_stages[key]
 
     def _result_leaves(self, leaves: Mapping[str, int]) -> tuple[tuple[str, ...], dict[str, frozenset[int]]]:
