@@ -13,7 +13,7 @@ import pytest
 import pqext
 from pqext.core.options.keywords import ReadKeywords, ScanKeywords, WriteKeywords
 from pqext.core.options.read_write import ReadOptions, WriteOptions
-from pqext.filters import Expression
+from pqext.dataset import scan_creation
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -66,7 +66,7 @@ def test_keywords_match_the_option_fields(keywords: Any, options: Any) -> None:
 
 
 def test_keywords_of_scan_match_its_arguments() -> None:
-    hints = get_type_hints(pqext.scan, localns={"Expression": Expression})
+    hints = get_type_hints(pqext.scan, localns=vars(scan_creation) | {"DataFrame": Any})
     own = [one.name for one in inspect.signature(pqext.scan).parameters.values() if one.kind is one.KEYWORD_ONLY]
     assert get_type_hints(ScanKeywords) == get_type_hints(ReadKeywords) | {name: hints[name] for name in own}
 

@@ -145,8 +145,7 @@ _VARIANT = "value"
 )
 @option(
     "--encodings", metavar="[COLUMN=]NAME", multiple=True, panel=_FILE, show_default="default",
-    help="Encoding of values that are not dictionary-encoded; auto tries suitable encodings, and default only deltas "
-    "of integers.",
+    help="Encoding of values without a dictionary; auto tries suitable encodings, default only deltas of integers.",
 )
 @option(
     "--row-group-rows", metavar="N", default=ROW_GROUP_ROWS, panel=_FILE, help="Maximum number of rows per row group."

@@ -223,7 +223,7 @@ def test_unsupported_files_are_not_summarised(folder: Path, tmp_path: Path) -> N
     pqext.write_table(part(0), tmp_path / "outside.parquet")
     cases: list[tuple[Any, type[Exception], str]] = [
         ([folder / "a.parquet", folder / "other.parquet"], ValueError, "the schema of .*other.parquet differs"),
-        ([tmp_path / "outside.parquet"], ValueError, "is not in"),
+        ([tmp_path / "outside.parquet"], ValueError, "is not below"),
         ([folder / "_metadata"], pqext.UnsupportedError, "is in another file"),
         ([], ValueError, "no files to merge"),
         (str(folder / "a.parquet"), TypeError, "paths must be a list"),

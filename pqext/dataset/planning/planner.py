@@ -238,8 +238,7 @@ class FilePlanner:
             columns = None if self.columns is None else self._names(self._required_nodes(within))
             only = compared_columns(self.filter) if self._conjuncts and self.filter is not None else frozenset()
             kept = tuple(sorted(top for top in only & self._result_top_columns if self._node(top).is_leaf))
-            compared = (*sorted(only - self._result_top_columns), *kept)
-            self._known_stages[key] = Stage(columns, self.filter, kept, leaves=key, compared=compared)
+            self._known_stages[key] = Stage(columns, self.filter, kept, leaves=key, compared=tuple(sorted(only)))
         return self._known_stages[key]
 
     def _result_leaves(self, leaves: Mapping[str, int]) -> tuple[tuple[str, ...], dict[str, frozenset[int]]]:
