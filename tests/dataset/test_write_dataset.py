@@ -70,7 +70,8 @@ def test_files_are_split_by_rows_and_bytes(tmp_path: Path) -> None:
     rows = [pq.read_metadata(path).num_rows for path in (tmp_path / "rows").glob("*.parquet")]
     assert sorted(rows) == [10, 30, 30, 30]
     many = pa.table({"id": range(400_000)})
-    saved = pqext.write_dataset(many, tmp_path / "bytes", target_file_bytes=500_000, row_group_rows=50_000, encodings="plain")
+    options: dict[str, Any] = {"row_group_rows": 50_000, "encodings": "plain"}
+    saved = pqext.write_dataset(many, tmp_path / "bytes", target_file_bytes=500_000, **options)
     assert len(saved.files) > 2
     assert all(file.bytes < 1_000_000 for file in saved.files)
     assert pqext.read_table(tmp_path / "bytes").num_rows == 400_000

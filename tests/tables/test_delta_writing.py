@@ -421,8 +421,8 @@ def test_append_during_an_append_is_not_a_change_of_the_schema(tmp_path: Path) -
 
 def test_rows_are_sorted_and_divided_by_size(tmp_path: Path) -> None:
     values = [(n * 7919) % 300_000 for n in range(300_000)]
-    rows = pa.table({"id": values})
-    result = tables.append(f"delta:{tmp_path}", rows.to_reader(50_000), sort_by="id", target_file_bytes=300_000, encodings="plain")
+    rows, options = pa.table({"id": values}), {"target_file_bytes": 300_000, "encodings": "plain"}
+    result = tables.append(f"delta:{tmp_path}", rows.to_reader(50_000), sort_by="id", **options)
     assert result.files > 2
     files = DeltaTable(str(tmp_path)).file_uris()
     ranges = sorted((pq.read_table(file)["id"][0].as_py(), pq.read_table(file)["id"][-1].as_py()) for file in files)

@@ -178,9 +178,7 @@ class FilePlanner:
             result = () if proven is None or not with_ranges else proven.evidence
             if is_limited:
                 result = (LIMIT,)
-            return RowGroupPlan(
-                group.index, group.num_rows, num_bytes, refused, rows, stages, result, pages_of_chunks
-            )
+            return RowGroupPlan(group.index, group.num_rows, num_bytes, refused, rows, stages, result, pages_of_chunks)
         except CorruptFileError as error:
             error.locate(row_group=group.index)
             if not self.options.skips_corrupt:
@@ -238,7 +236,8 @@ class FilePlanner:
             columns = None if self.columns is None else self._names(self._required_nodes(within))
             only = compared_columns(self.filter) if self._conjuncts and self.filter is not None else frozenset()
             kept = tuple(sorted(top for top in only & self._result_top_columns if self._node(top).is_leaf))
-            self._known_stages[key] = Stage(columns, self.filter, kept, leaves=key, compared=tuple(sorted(only)))
+            compared = tuple(sorted((only - self._result_top_columns).union(kept)))
+            self._known_stages[key] = Stage(columns, self.filter, kept, leaves=key, compared=compared)
         return self._known_stages[key]
 
     def _result_leaves(self, leaves: Mapping[str, int]) -> tuple[tuple[str, ...], dict[str, frozenset[int]]]:
