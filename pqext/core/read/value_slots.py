@@ -180,16 +180,17 @@ class IndexedSlots:
     def finish(self, leaf_type: LeafType, slot_count: int, validity: pa.Buffer | None) -> pa.Array:
         """Return the dictionary array of all slots."""
         if self._dictionary is None:
-            entries, places = pa.nulls(0, leaf_type.arrow_type()), None
+            entries, positions = pa.nulls(0, leaf_type.arrow_type()), None
         else:
-            entries, places = _distinct_values(self._dictionary, leaf_type)
-        held = pa.Array.from_buffers(pa.int32(), slot_count, [validity, pa.py_buffer(self._slots(slot_count))])
-        if places is not None:
-            held = places.take(held)
-        return pa.DictionaryArray.from_arrays(held, entries, safe=False)
+            entries, positions = _distinct_values(self._dictionary, leaf_type)
+        indices = pa.py_buffer(self._slot_indices(slot_count))
+        result = pa.Array.from_buffers(pa.int32(), slot_count, [validity, indices])
+        if positions is not None:
+            result = positions.take(result)
+        return pa.DictionaryArray.from_arrays(result, entries, safe=False)
 
-    def _slots(self, slot_count: int) -> NDArray[np.int32]:
-        """Return the index of each slot; slots without a value have any index."""
+    def _slot_indices(self, slot_count: int) -> NDArray[np.int32]:
+        """Return the dictionary index of each slot. The index of a slot without a value is arbitrary."""
         if len(self._runs) == 1 and len(self._runs[0].indices) == slot_count:
             return self._runs[0].indices
         indices = allocate(slot_count * 4).view(np.int32)
