@@ -46,19 +46,19 @@ class ChunkIndexes:
 
 
 def describe(
-    metadata: ColumnMetaData, column: DenseColumn, physical: pa.Array, boundaries: PageBoundaries,
+    metadata: ColumnMetaData, column: DenseColumn, stored_values: pa.Array, boundaries: PageBoundaries,
     dictionary: IndexedValues | None, recipe: LeafRecipe,
 ) -> ChunkIndexes:
     """Add statistics to ``metadata``, and return the indexes that the options request.
 
-    ``physical`` contains the chunk's values in their stored representation.
+    ``stored_values`` contains the chunk's values in their stored representation.
     """
     options, indexed = recipe.options, recipe.page_index
     indexes = ChunkIndexes()
     has_sizes = recipe.leaf_type.physical == Type.BYTE_ARRAY
-    sizes = boundaries.measure(physical.buffers()[1], physical.offset) if has_sizes else None
+    sizes = boundaries.measure(stored_values.buffers()[1], stored_values.offset) if has_sizes else None
     if recipe.statistics:
-        extremes = statistics.boundary_extremes(recipe.order, recipe.bounds, physical, boundaries)
+        extremes = statistics.boundary_extremes(recipe.order, recipe.bounds, stored_values, boundaries)
         if options.profile == "spark" and any(extremes.nan_counts or ()):
             # In Spark NaN is greater than all numbers, but bounds exclude NaN, and Spark prunes by them.
             unknown = [None] * boundaries.count
@@ -66,7 +66,7 @@ def describe(
         # The number of distinct floats depends on how NaN and zeros compare.
         distinct = None
         if dictionary is not None and not recipe.order.is_float:
-            distinct = dictionary.distinct_count(len(physical))
+            distinct = dictionary.distinct_count(len(stored_values))
         metadata.statistics = statistics.chunk_statistics(
             recipe.order, extremes, boundaries.total_nulls, bound_bytes=options.bound_bytes, distinct_count=distinct
         )
@@ -92,7 +92,7 @@ def describe(
     if indexed:
         indexes.boundaries, indexes.measured = boundaries, has_sizes
     if recipe.bloom_filter is not None:
-        indexes.bloom_filter = _bloom_filter(recipe, physical, dictionary)
+        indexes.bloom_filter = _bloom_filter(recipe, stored_values, dictionary)
     return indexes
 
 
@@ -115,13 +115,13 @@ def _sum(counts: _Counts | None) -> list[int] | None:
 
 
 def _bloom_filter(
-    recipe: LeafRecipe, physical: pa.Array, dictionary: IndexedValues | None
+    recipe: LeafRecipe, stored_values: pa.Array, dictionary: IndexedValues | None
 ) -> SplitBlockFilter | None:
     chosen = recipe.bloom_filter
     if chosen is None or recipe.leaf_type.physical == Type.BOOLEAN:
         return None
-    entries = None if dictionary is None else dictionary.distinct_values(len(physical))
-    values, ndv = (physical, chosen.ndv) if entries is None else (entries, chosen.ndv or len(entries))
+    entries = None if dictionary is None else dictionary.distinct_values(len(stored_values))
+    values, ndv = (stored_values, chosen.ndv) if entries is None else (entries, chosen.ndv or len(entries))
     return bloom.build(
         recipe.leaf_type, values, fpp=chosen.fpp, ndv=ndv, max_bytes=recipe.options.bloom_filter_bytes
     )

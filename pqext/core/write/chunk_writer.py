@@ -215,17 +215,17 @@ def encode_chunk(
     """
     options = recipe.options
     try:
-        physical = leaf.to_physical(column.values, recipe.leaf_type)
+        stored_values = leaf.to_physical(column.values, recipe.leaf_type)
     except leaf.NotUtf8Error as error:
         row = column.row_of_value(error.position)
         raise ValueError(f"column {escape_text(recipe.dotted)!r}, row {row} of the row group: {error}") from None
-    size = size_of(physical, len(physical))
-    indexed = _build_dictionary(column, physical, size, recipe) if recipe.dictionary else None
+    size = size_of(stored_values, len(stored_values))
+    indexed = _build_dictionary(column, stored_values, size, recipe) if recipe.dictionary else None
     name = recipe.encoding
-    if name == "auto" and column.encoded is not None and pa.types.is_binary(physical.type):
+    if name == "auto" and column.encoded is not None and pa.types.is_binary(stored_values.type):
         name = "plain"  # after a dictionary, Arrow's reader accepts no other encoding
     chosen = choose(
-        name, physical, recipe.leaf_type.physical, recipe.codec, indexed, split=options.profile != "spark"
+        name, stored_values, recipe.leaf_type.physical, recipe.codec, indexed, split=options.profile != "spark"
     )
     indexed = indexed if chosen.keep_dictionary else None
     if options.profile == "spark":
@@ -234,9 +234,9 @@ def encode_chunk(
     # Count one byte per entry for levels, since many short or empty lists have many entries but few values.
     size += column.entries * recipe.level_bytes
     boundaries = _split_pages(
-        column, rows, len(physical), size, recipe, page_starts, is_encrypted=encryptor is not None
+        column, rows, len(stored_values), size, recipe, page_starts, is_encrypted=encryptor is not None
     )
-    values = _page_values(physical, chosen.encoding)
+    values = _page_values(stored_values, chosen.encoding)
     levels = _levels(column, recipe)
     entries = None
     if indexed is not None:
@@ -258,44 +258,46 @@ def encode_chunk(
     if recipe.extension is not None:
         set_extension(metadata, recipe.extension)
     chunk.indexes = chunk_index.describe(
-        metadata, column, physical, boundaries, indexed, recipe
+        metadata, column, stored_values, boundaries, indexed, recipe
     )
     if recipe.second is not None:  # the options do not allow it with encryption
         chunk.second = encode_chunk(column, rows, recipe.second, None, page_starts)
     return chunk
 
 
-def _build_dictionary(column: DenseColumn, physical: pa.Array, size: int, recipe: LeafRecipe) -> IndexedValues | None:
+def _build_dictionary(
+    column: DenseColumn, stored_values: pa.Array, size: int, recipe: LeafRecipe
+) -> IndexedValues | None:
     """Return the dictionary of a chunk: the input's dictionary of strings or bytes, or a dictionary of the values.
 
     Return None if a dictionary is not worthwhile.
     """
     encoded = column.encoded
-    if encoded is not None and pa.types.is_binary(physical.type):
+    if encoded is not None and pa.types.is_binary(stored_values.type):
         result = None
         if not encoded.dictionary.null_count:
             entries = encoded.dictionary.cast(canonical_type(encoded.type.value_type))
             entries = leaf.to_physical(entries, recipe.leaf_type)
-            result = dictionary_builder.from_entries(physical, entries, is_ordered=encoded.type.ordered)
+            result = dictionary_builder.from_entries(stored_values, entries, is_ordered=encoded.type.ordered)
         if result is not None:
             return result
-    return dictionary_builder.build_dictionary(physical, size)
+    return dictionary_builder.build_dictionary(stored_values, size)
 
 
-def _page_values(physical: pa.Array, encoding: Encoding) -> PageValues:
+def _page_values(stored_values: pa.Array, encoding: Encoding) -> PageValues:
     """Return the values of pages without a dictionary."""
-    count = len(physical)
+    count = len(stored_values)
     if encoding != Encoding.PLAIN:
         encode = encoder(encoding).encode
         return PageValues(
-            "other", encoding, count, 0, 0, None, None, lambda start, stop: encode(physical[start:stop])
+            "other", encoding, count, 0, 0, None, None, lambda start, stop: encode(stored_values[start:stop])
         )
-    kind, (_, *held) = physical.type, physical.buffers()
+    kind, (_, *held) = stored_values.type, stored_values.buffers()
     if pa.types.is_binary(kind):
-        return PageValues("bytes", encoding, count, physical.offset, 0, held[0], held[1], None)
+        return PageValues("bytes", encoding, count, stored_values.offset, 0, held[0], held[1], None)
     if pa.types.is_boolean(kind):
-        return PageValues("bits", encoding, count, physical.offset, 0, held[0], None, None)
-    return PageValues("fixed", encoding, count, physical.offset, kind.byte_width, held[0], None, None)
+        return PageValues("bits", encoding, count, stored_values.offset, 0, held[0], None, None)
+    return PageValues("fixed", encoding, count, stored_values.offset, kind.byte_width, held[0], None, None)
 
 
 def _levels(column: DenseColumn, recipe: LeafRecipe) -> Levels:

@@ -106,21 +106,21 @@ class DictionaryEntries:
         return encode_plain(view(self.values), np.frombuffer(self.starts, np.int32))
 
 
-def build_dictionary(physical: pa.Array, size: int | None = None) -> IndexedValues | None:
+def build_dictionary(stored_values: pa.Array, size: int | None = None) -> IndexedValues | None:
     """Build the dictionary of a dense array of a physical Arrow type. Return None if it is not worthwhile.
 
     A dictionary is not worthwhile for booleans, if too many of the first values are distinct, or if indices and entries
     do not take fewer bytes than the values. ``size`` is the size of the values in bytes, if known.
     """
-    if not len(physical) or pa.types.is_boolean(physical.type):
+    if not len(stored_values) or pa.types.is_boolean(stored_values.type):
         return None
-    if len(physical) > SAMPLE and not _may_be_worthwhile(_index(physical[:SAMPLE]).count, physical):
+    if len(stored_values) > SAMPLE and not _may_be_worthwhile(_index(stored_values[:SAMPLE]).count, stored_values):
         return None
-    indexed = _index(physical)
+    indexed = _index(stored_values)
     count, entries = len(indexed.indices), indexed.count
-    stored = indexed.size + count * max(entries - 1, 1).bit_length() // 8
-    taken = size_of(physical, count) if size is None or count < len(physical) else size
-    return indexed if count and stored < taken else None
+    dictionary_size = indexed.size + count * max(entries - 1, 1).bit_length() // 8
+    values_size = size_of(stored_values, count) if size is None or count < len(stored_values) else size
+    return indexed if count and dictionary_size < values_size else None
 
 
 def add_missing_zero(indexed_values: IndexedValues) -> IndexedValues:
@@ -134,7 +134,7 @@ def add_missing_zero(indexed_values: IndexedValues) -> IndexedValues:
     return IndexedValues(indexed_values.indices, pa.concat_arrays([indexed_values.entries, other]))
 
 
-def from_entries(physical: pa.Array, entries: pa.Array, *, is_ordered: bool) -> IndexedValues | None:
+def from_entries(stored_values: pa.Array, entries: pa.Array, *, is_ordered: bool) -> IndexedValues | None:
     """Build a dictionary that consists of ``entries`` in their order, even if some are unused.
 
     Return None if an entry is repeated, if a value is not among the entries, or if there are no entries. Also return
@@ -142,22 +142,22 @@ def from_entries(physical: pa.Array, entries: pa.Array, *, is_ordered: bool) -> 
     """
     if not len(entries) or (not is_ordered and entries.nbytes > MAX_BYTES):
         return None
-    indices = pc.index_in(physical, entries)
+    indices = pc.index_in(stored_values, entries)
     if indices.null_count or len(pc.unique(entries)) < len(entries):
         return None
     return IndexedValues(indices.to_numpy(), entries, has_user_entries=True)
 
 
-def _may_be_worthwhile(distinct_count: int, physical: pa.Array) -> bool:
+def _may_be_worthwhile(distinct_count: int, stored_values: pa.Array) -> bool:
     """Return whether a dictionary may be worthwhile if ``SAMPLE`` values contain ``distinct_count`` distinct values."""
     if distinct_count <= SAMPLE // 2:
         return True
     if distinct_count > SAMPLE * _MOST_DISTINCT:
         return False
     entries = _estimate_distinct_count(distinct_count)
-    each = physical.nbytes / len(physical)
-    stored = entries * each + len(physical) * math.log2(entries) / 8
-    return bool(entries * each <= MAX_BYTES and stored <= _WORTHWHILE * physical.nbytes)
+    value_size = stored_values.nbytes / len(stored_values)
+    dictionary_size = entries * value_size + len(stored_values) * math.log2(entries) / 8
+    return bool(entries * value_size <= MAX_BYTES and dictionary_size <= _WORTHWHILE * stored_values.nbytes)
 
 
 def _estimate_distinct_count(distinct_count: int) -> float:
@@ -169,12 +169,12 @@ def _estimate_distinct_count(distinct_count: int) -> float:
     return high
 
 
-def _index(physical: pa.Array) -> IndexedValues:
-    kind, count = physical.type, len(physical)
-    buffers = physical.buffers()
+def _index(stored_values: pa.Array) -> IndexedValues:
+    kind, count = stored_values.type, len(stored_values)
+    buffers = stored_values.buffers()
     width = 0 if pa.types.is_binary(kind) else kind.byte_width
     indices = allocate(count * 4).view(np.int32)
     done, starts, values = distinct.index_array(
-        buffers[1], None if width else buffers[2], physical.offset, width, MAX_BYTES, indices
+        buffers[1], None if width else buffers[2], stored_values.offset, width, MAX_BYTES, indices
     )
     return IndexedValues(indices[:done], DictionaryEntries(kind, width, starts, values))

@@ -51,14 +51,14 @@ def append_extension(
     return b"".join([*parts, HEADERS[header], uleb(len(payload)), payload, b"\x00"])
 
 
-def append_readable(serialised_footer: bytes, payload: bytes, name: str) -> tuple[bytes, str | None]:
+def append_readable(serialised_footer: bytes, payload: bytes, payload_description: str) -> tuple[bytes, str | None]:
     """Append ``payload`` to ``serialised_footer`` as its extension, unless the extension is too large for Arrow.
 
     Returns the bytes and None or, if Arrow could not read the result, ``serialised_footer`` unchanged and the reason.
     """
     if len(payload) > MOST_READ:
-        message = f"{len(payload):,} bytes, and Arrow reads no footer with an extension of more than {MOST_READ:,}"
-        return serialised_footer, f"the file is written without {name}: it would take {message}"
+        limit = f"its size of {len(payload):,} bytes exceeds the {MOST_READ:,} bytes that Arrow supports"
+        return serialised_footer, f"the file is written without {payload_description}: {limit}"
     return append_extension(serialised_footer, payload), None
 
 
