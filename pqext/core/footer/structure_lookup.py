@@ -168,7 +168,7 @@ class IndexedStructs(LazyStructs[_T]):
 
     def _struct_at(self, position: int) -> _T:
         if not 0 <= position < self._count:
-            raise IndexError(f"no element {position} in a list of {self._count}")
+            raise IndexError(f"element {position} is out of range for a list of {self._count} elements")
         if self._find is None:
             return peek(self._complete, position)
         return self.lookup.resolve(partial(self._find, position), lambda _: peek(self._complete, position))
