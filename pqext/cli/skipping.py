@@ -20,7 +20,7 @@ from pqext.core.base.text import escape_text, with_noun
 if TYPE_CHECKING:
     from pqext.skipping import DataSkipping, Index
 
-_INDEX = "INDEX:COLUMN[:PATH[::TYPE]]"
+_INDEX = "TYPE:COLUMN[:PATH::VALUE_TYPE]"
 _sources = argument(
     "sources", nargs=-1, required=True, metavar="SOURCE...",
     help="Parquet files of one table, folders or glob patterns.",
@@ -49,9 +49,10 @@ def skipping() -> None:
 @_sources
 @option(
     "--index", "-i", metavar=_INDEX, multiple=True, required=True,
-    help="Index to build: minmax, valuelist, bloomfilter, prefix, nulls, count or box of a column or of a value within "
-    "a VARIANT column, as in minmax:event:$.mag::double; or paths of a VARIANT column. infer:COLUMN selects minmax of "
-    "all paths that a sample shares. May be repeated.",
+    help="Index to build, as TYPE:COLUMN, or as TYPE:COLUMN:PATH::VALUE_TYPE for a value inside a VARIANT column, such "
+    "as minmax:event:$.mag::double. TYPE is minmax, valuelist, bloomfilter, prefix, nulls, count or box; or, for a "
+    "complete VARIANT column, paths, which records the paths that occur in each file, or infer, which builds a minmax "
+    "index for each common path in a sample. May be repeated.",
 )
 @_store
 @flag("--force", "-f", help="Replace an existing store.")
@@ -259,14 +260,14 @@ def _parse_indexes(text: str, sources: Any) -> list[Index]:
 
 
 def _parse_index(text: str) -> Index:
-    """Parse ``INDEX:COLUMN`` or ``INDEX:COLUMN:PATH::TYPE`` into an index."""
+    """Parse ``TYPE:COLUMN`` or ``TYPE:COLUMN:PATH::VALUE_TYPE`` into an index."""
     from pqext.dataset.expressions import col
     from pqext.skipping.indexes.index import built_in_types, index_type_named
 
     name, colon, operand = text.partition(":")
     index_type = index_type_named(name)
     if not colon or not operand:
-        raise ValueError(f"--index {text!r}: expected INDEX:COLUMN, such as minmax:time")
+        raise ValueError(f"--index {text!r}: expected TYPE:COLUMN, such as minmax:time")
     if index_type is None:
         names = [*built_in_types(), "infer"]
         hint = did_you_mean(name, names)

@@ -90,7 +90,7 @@ def test_encrypted_store_reads_its_keys_from_a_file(table: Path, tmp_path: Path)
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["-i", "minmax"], "expected INDEX:COLUMN"),
+        (["-i", "minmax"], "expected TYPE:COLUMN"),
         (["-i", "minmaxx:x"], "did you mean 'minmax'"),
         (["-i", "minmax:event:$.mag"], "the type of the value is missing"),
         (["-i", "minmax:x", "--footer-key", "k1"], "--footer-key requires --keys"),
