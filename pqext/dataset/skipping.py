@@ -56,13 +56,13 @@ def stored_value_conjuncts(
     for part in whole.operands if isinstance(whole, And) else (whole,):
         columns = [(operand_column(operand).path[0], isinstance(operand, VariantField)) for operand in operands(part)]
         is_other = any(name in folders or (name in cast_columns and not is_within) for name, is_within in columns)
-        if not is_other and not (is_widened and _is_computed(part)):
+        if not is_other and not (is_widened and _uses_computed_value(part)):
             left.append(part)
     return all_of(left) if left else None
 
 
-def _is_computed(condition: Expression) -> bool:
-    """Return whether any leaf uses a computed value."""
+def _uses_computed_value(condition: Expression) -> bool:
+    """Return whether a leaf of ``condition`` uses a computed value."""
     used = [operand for leaf in leaves(condition) for operand in leaf_operands(leaf)]
     return any(
         isinstance(base, Column) for operand in used if not isinstance(operand, Column) for base in bases(operand)

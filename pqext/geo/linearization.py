@@ -146,9 +146,10 @@ class _Reader:
 
     def _read_header(self) -> tuple[str, int, int]:
         """Read a header; return the byte order, the type, and the dimensions: 0 to 3 for XY, XYZ, XYM and XYZM."""
-        order = {0: ">", 1: "<"}.get(self.data[self.at])
+        value = self.data[self.at]
+        order = {0: ">", 1: "<"}.get(value)
         if order is None:
-            raise ValueError(f"byte {self.at} is not a byte order")
+            raise ValueError(f"byte order {value} at byte {self.at} is neither 0 nor 1")
         (code,) = unpack_from(f"{order}I", self.data, self.at + 1)
         self.at += 5
         if code & 0x20000000:

@@ -45,6 +45,13 @@ _HEADER, _METADATA = 2, 2
 """Flatbuffer field positions: the schema in its message, the metadata in the schema."""
 
 
+def _unsupported_method(name: str, remedy: str) -> Callable[..., NoReturn]:
+    def method(self: ScanDataset, *arguments: Any, **options: Any) -> NoReturn:
+        raise NotImplementedError(f"a dataset of a pqext scan does not support {name}(); {remedy}")
+
+    return method
+
+
 class ScanDataset(ds.FileSystemDataset):  # type: ignore[misc]
     """A scan as a pyarrow dataset.
 
@@ -78,11 +85,11 @@ class ScanDataset(ds.FileSystemDataset):  # type: ignore[misc]
         reader = pa.RecordBatchReader.from_batches(result.schema, batches)
         return ds.Scanner.from_batches(reader, columns=columns, filter=filter, batch_size=batch_size)
 
-    def filter(self, *arguments: Any, **options: Any) -> NoReturn:
-        """Raise an error, because columns and filters must be set on the scan."""
-        raise NotImplementedError("apply filters and select columns on the pqext scan, then create the dataset")
-
-    get_fragments = replace_schema = join = join_asof = filter
+    filter = _unsupported_method("filter", "filter the scan instead")
+    get_fragments = _unsupported_method("get_fragments", "read the dataset with scanner() instead")
+    replace_schema = _unsupported_method("replace_schema", "cast the result of to_table() instead")
+    join = _unsupported_method("join", "join the result of to_table() instead")
+    join_asof = _unsupported_method("join_asof", "join the result of to_table() instead")
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a dataset of a pqext scan cannot be pickled; pickle the scan instead")

@@ -68,7 +68,7 @@ def densify(
         array = from_shapely(geometries)
         type = resolve_type(array, crs, edges or "spherical")
     if type.planar:
-        raise ValueError("the edges are planar and need no vertices; pass edges= for geodesic edges")
+        raise ValueError("planar edges need no additional vertices; pass edges= to follow geodesic edges")
     with np.errstate(all="ignore"):  # NaN coordinates cause floating-point warnings in GEOS
         shapes = without_empty_parts(shapely.force_2d(to_shapely(array)))
     corners, rows = shapely.get_coordinates(shapes, return_index=True)

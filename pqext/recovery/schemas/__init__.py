@@ -1,1 +1,1 @@
-"""Schema of a file that lost its own, and the physical types that its columns can have."""
+"""Schema of a file without a footer: its source, the possible physical types, and mismatches with pages."""

@@ -112,7 +112,7 @@ class BloomBuilder:
 
 
 def wrap_filter(payload: bytes) -> bytes:
-    """Wrap a filter in the first version of Spark's format into a store entry in xskipper's format."""
+    """Convert a filter, serialised in version 1 of Spark's format, to a store entry in xskipper's format."""
     return write_object(_WRAPPER, _FILTER, payload)
 
 

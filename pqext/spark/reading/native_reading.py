@@ -256,7 +256,11 @@ class NativeRead:
         }
 
     def _extract_value(self, rows: DataFrame, field: VariantField) -> Value | None:
-        """Return a VARIANT value in ``rows``, or None if it is extracted from the shredded struct."""
+        """Return the Spark column that computes ``field`` from ``rows``.
+
+        Return None if Spark cannot compute the value from its shredded leaf. The value must then be extracted from the
+        shredded struct.
+        """
         name, type = field.column.path[0], field_type(field)
         assert type is not None
         column = rows[quote(name)]

@@ -180,7 +180,7 @@ class FrameIndexing:
             listed = place.listed if place.listed is not None else _version(known, at)
             objects[known.paths[at].as_py()] = TaskLocation(place.path, listed)
         requested = [uri for uri in frame.inputFiles() if store_path(uri) in objects]
-        frame = _select_files(frame, requested, are_included=True) if len(files) < len(table.files) else frame
+        frame = _filter_by_file(frame, requested, are_included=True) if len(files) < len(table.files) else frame
         values = [_create_column(element.index.operand).alias(f"v{at}") for at, element in enumerate(layout.indexed)]
         parts = StoreParts(layout, TaskLocation.from_source(location), table.partitions, self.storage_options)
         total = min(len(files), 2 * parallelism(self.files.spark))
@@ -196,12 +196,12 @@ class FrameIndexing:
 
 def exclude_files(frame: DataFrame, pruned_files: set[str]) -> DataFrame:
     """Exclude the rows of pruned files, by the paths of these files in the store. Spark does not open the files."""
-    return _select_files(
+    return _filter_by_file(
         frame, [uri for uri in frame.inputFiles() if store_path(uri) in pruned_files], are_included=False
     )
 
 
-def _select_files(frame: DataFrame, uris: Sequence[str], are_included: bool) -> DataFrame:
+def _filter_by_file(frame: DataFrame, uris: Sequence[str], are_included: bool) -> DataFrame:
     """Select or exclude the rows of the files ``uris``. Spark has two notations for URIs of local files."""
     all_uris = [*uris, *(uri.replace("file:///", "file:/", 1) for uri in uris if uri.startswith("file:///"))]
     if not all_uris and not are_included:

@@ -205,7 +205,7 @@ def cast_group(group: Group, path: Path, target: pa.DataType, task: CastTask, pa
     if group.rows is None:
         return _cast_value(reconstruct_group(group, task.first_row), (), target, task, parent_path)
     inner = replace(task, first_row=0, failed=None)
-    with shift_error_rows(group, task):
+    with map_error_rows(group, task):
         result = _cast_value(reconstruct_group(group), (), target, inner, parent_path)
     if inner.failed is not None:
         row, place, type = inner.failed
@@ -214,8 +214,8 @@ def cast_group(group: Group, path: Path, target: pa.DataType, task: CastTask, pa
 
 
 @contextmanager
-def shift_error_rows(group: Group, task: CastTask) -> Iterator[None]:
-    """Context manager that replaces the row of ``group`` in a ``VariantError`` with the row of the task."""
+def map_error_rows(group: Group, task: CastTask) -> Iterator[None]:
+    """Context manager that converts the row number in an error from a row of ``group`` to a row of the task."""
     try:
         yield
     except (UnsupportedError, VariantError) as error:

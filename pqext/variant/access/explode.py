@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from pqext.variant.access.cast import Group, cast_group, descend, list_elements, reconstruct_group, shift_error_rows
+from pqext.variant.access.cast import Group, cast_group, descend, list_elements, map_error_rows, reconstruct_group
 from pqext.variant.access.nested import CastTask, cast_cells
 from pqext.variant.access.path import ManyPath, Path, Wildcard, as_wildcard_path
 from pqext.variant.access.targets import target_type
@@ -130,7 +130,7 @@ def _explode_group(
             whole = reconstruct_group(group, task.first_row)
             return _explode_cells(whole.cells((), task.first_row), whole.metadata, parts[1:], target, task)
         inner_task = replace(task, first_row=0, failed=None)
-        with shift_error_rows(group, task):
+        with map_error_rows(group, task):
             whole = reconstruct_group(group)
             exploded = _explode_cells(whole.cells((), 0), whole.metadata, parts[1:], target, inner_task)
         origin = group.rows.to_numpy()

@@ -111,7 +111,9 @@ def is_same_file(first: Any, second: Any) -> bool:
 
 
 def may_be_same_file(first: Any, second: Any) -> bool:
-    """Return whether two results of :func:`locate` may be the same file. Also return True for similar URLs and paths.
+    """Return whether two results of :func:`locate` may refer to the same file.
+
+    Files in stores may be the same if their paths are equal and their schemes are equal, synonymous or unknown.
     """
     if is_same_file(first, second):
         return True
@@ -157,7 +159,7 @@ def list_files(
     """
     location = locate(folder, filesystem, storage_options)
     if not isinstance(location, Location):
-        raise TypeError(f"{folder!r} is not a folder of a store; pass a URL such as s3://bucket/folder")
+        raise TypeError(f"{folder!r} is not a folder in an object store; pass a URL such as s3://bucket/folder")
     return location.files()
 
 
@@ -188,8 +190,8 @@ def _fsspec_path(source: Any) -> tuple[Any, Any] | None:
     if isinstance(source, OpenFile):
         if source.compression is not None:
             raise ValueError(
-                "the complete file is compressed: pass the file object that open() returns, or decompress the file "
-                "first"
+                f"fsspec file {source.path!r} is opened with compression={source.compression!r}, which prevents random "
+                "access; pass the file object that its open() returns, or decompress the file first"
             )
         return source.fs, source.path
     if isinstance(source, AbstractBufferedFile):
