@@ -112,6 +112,28 @@ def test_kernel_matches_python_or_reports_overflow(values: list[bytes], precisio
             widen(data, offsets, 0, len(values), precision, out)
 
 
+@given(st.data(), st.integers(1, 18), st.integers(1, 40))
+def test_kernel_matches_python_for_fixed_lengths_or_reports_overflow(
+    data: st.DataObject, length: int, precision: int
+) -> None:
+    lowest, highest, limit = -(1 << 8 * length - 1), (1 << 8 * length - 1) - 1, 10**precision
+    edges = [n for n in (0, -1, limit - 1, limit, 1 - limit, -limit, lowest, highest) if lowest <= n <= highest]
+    inside = st.integers(max(lowest, 1 - limit), min(highest, limit - 1))
+    numbers = data.draw(st.lists(st.one_of(inside, st.sampled_from(edges)), max_size=12))
+    width = 32 if precision > 38 else 16
+    values = np.frombuffer(b"".join(n.to_bytes(length, "big", signed=True) for n in numbers), np.uint8)
+    out = np.empty(len(numbers) * width, np.uint8)
+    if all(abs(number) < limit for number in numbers):
+        widen(values, None, length, len(numbers), precision, out)
+        assert out.tobytes() == b"".join(n.to_bytes(width, "little", signed=True) for n in numbers)
+        if numbers:
+            with pytest.raises(ValueError, match="a number exceeds the data"):
+                widen(values[:-1], None, length, len(numbers), precision, out)
+    else:
+        with pytest.raises(CorruptFileError, match=f"more than the {precision} digits"):
+            widen(values, None, length, len(numbers), precision, out)
+
+
 @pytest.mark.spec("logical.decimal.range")
 @pytest.mark.parametrize(
     "data",

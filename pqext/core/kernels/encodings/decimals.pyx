@@ -60,6 +60,48 @@ cdef int widen_all(
     return OK
 
 
+cdef inline uint64_t load_big_endian(const uint8_t *p) noexcept nogil:
+    return (
+        <uint64_t> p[0] << 56 | <uint64_t> p[1] << 48 | <uint64_t> p[2] << 40 | <uint64_t> p[3] << 32
+        | <uint64_t> p[4] << 24 | <uint64_t> p[5] << 16 | <uint64_t> p[6] << 8 | <uint64_t> p[7]
+    )
+
+
+cdef int widen_fixed(
+    const uint8_t *data, int length, Py_ssize_t count, uint8_t *out, const uint64_t *bound
+) noexcept nogil:
+    """Convert numbers of `length` (1 to 16) bytes each to 16 bytes each."""
+    cdef uint64_t low, high, shifted_low, shifted_high
+    # A number n is in the range if n + most <= 2 * most without a sign.
+    cdef uint64_t most_low = bound[0] - 1, most_high = bound[1] - (bound[0] == 0)
+    cdef uint64_t twice_low = most_low << 1, twice_high = most_high << 1 | most_low >> 63
+    cdef Py_ssize_t i = 0
+    cdef int status, unused = 8 * (8 - length), shift = 8 * (16 - length) if length > 8 else 63
+    cdef bint exceeds = False
+    cdef const uint8_t *p = data
+    while length < 8 and i < count and (i + 1) * length < 8:  # eight bytes that end with the number are not in the data
+        status = widen_one(p, length, out + 16 * i, 16, bound)
+        if status != OK:
+            return status
+        p += length
+        i += 1
+    while i < count:
+        low = load_big_endian(p + length - 8)
+        if length < 8:
+            low = <uint64_t> (<int64_t> (low << unused) >> unused)
+            high = <uint64_t> (<int64_t> low >> 63)
+        else:
+            high = <uint64_t> (<int64_t> load_big_endian(p) >> shift)
+        memcpy(out + 16 * i, &low, 8)
+        memcpy(out + 16 * i + 8, &high, 8)
+        shifted_low = low + most_low
+        shifted_high = high + most_high + (shifted_low < low)
+        exceeds |= (shifted_high > twice_high) | ((shifted_high == twice_high) & (shifted_low > twice_low))
+        p += length
+        i += 1
+    return TOO_LARGE if exceeds else OK
+
+
 def widen(const uint8_t[::1] data, offsets, Py_ssize_t length, Py_ssize_t count, precision, uint8_t[::1] out):
     """Convert `count` big-endian numbers to little-endian numbers of 16 or 32 bytes each in `out`.
 
@@ -88,7 +130,10 @@ def widen(const uint8_t[::1] data, offsets, Py_ssize_t length, Py_ssize_t count,
     if data.shape[0]:
         p = &data[0]
     with nogil:
-        status = widen_all(p, data.shape[0], ends_pointer, length, count, &out[0], width, bound)
+        if ends_pointer == NULL and width == 16 and 0 < length <= 16 and count <= data.shape[0] // length:
+            status = widen_fixed(p, <int> length, count, &out[0], bound)
+        else:
+            status = widen_all(p, data.shape[0], ends_pointer, length, count, &out[0], width, bound)
     if status == LEAVES:
         raise ValueError("a number exceeds the data")
     if status != OK:
