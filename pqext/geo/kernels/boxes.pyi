@@ -4,12 +4,12 @@ from numpy.typing import NDArray
 from pqext.geo.kernels.wkb import WkbColumn
 
 class Summary:
-    """Summary of all rows of a column, fully validated: raises GeometryError with row and byte.
+    """Summary of all rows of a column, which are validated. Raises GeometryError with the row and byte.
 
-    ``box`` holds xmin, xmax, ymin, ymax, zmin, zmax, mmin, mmax, None for dimensions without values;
-    ``types`` the sorted ISO type codes; ``rows`` the number of values that are not null; ``extended`` whether there are
-    EWKB headers, ``hollow`` whether there are parts or holes without coordinates; ``srids`` the first two distinct
-    SRIDs other than 0, each with its first row.
+    ``box`` contains xmin, xmax, ymin, ymax, zmin, zmax, mmin and mmax, with None for dimensions without values.
+    ``types`` are the sorted ISO type codes, and ``rows`` is the number of values that are not null. ``extended`` is
+    true if any header is EWKB, and ``hollow`` if any part or hole has no coordinates. ``srids`` are the first two
+    distinct SRIDs other than 0, each with its first row.
     """
 
     box: tuple[float | None, ...]
@@ -21,7 +21,7 @@ class Summary:
 
     def __init__(self, column: WkbColumn, strict: bool = False) -> None: ...
     def is_of(self, column: WkbColumn) -> bool:
-        """Return whether ``column`` shares the buffers of the summarized column, and has its rows."""
+        """Return whether ``column`` has the same buffers and rows as the summarized column."""
 
     def parts(
         self,
@@ -32,8 +32,8 @@ class Summary:
     ) -> None:
         """Summarize each segment of rows, from one number in ``starts`` to the next.
 
-        Fills xmin, xmax, ymin, ymax, the rows of ``boxes``, with NaN for segments without values, the bits
-        8 * dims + base in ``types``, and the number of ``rows`` that are not null.
+        Fill the rows xmin, xmax, ymin and ymax of ``boxes``, with NaN for segments without values; ``types`` with the
+        bits 8 * dims + base; and ``rows`` with the number of rows that are not null.
         """
 
 def row_boxes(column: WkbColumn, out: NDArray[np.float64]) -> tuple[int, int]: ...

@@ -11,10 +11,11 @@ def edge_boxes(
     turn: float,
     outside: NDArray[np.uint8] | None = None,
 ) -> tuple[int, int]:
-    """Fill ``out`` as :func:`pqext.geo.kernels.boxes.row_boxes` does, with boxes around whole edges.
+    """Fill ``out`` like :func:`pqext.geo.kernels.boxes.row_boxes`, with boxes that include the interior of edges.
 
-    With 4 rows Z and M are omitted. ``xmin > xmax`` if a box wraps. Edges lie on an ellipsoid with the squared
-    eccentricity ``e2`` and ``ratio`` of polar to equatorial axis; ``turn`` bounds the error of the algorithm in the
-    azimuth of edges, in radians. Rows whose coordinates are out of range are flagged in
-    ``outside`` and have no X and Y. Raises GeometryError with the row; without ``outside`` also for these rows.
+    If a box wraps, ``xmin > xmax``. With 4 rows, Z and M are omitted. Edges are on an ellipsoid with squared
+    eccentricity ``e2``, and ``ratio`` is the polar divided by the equatorial axis. ``turn`` bounds the error of the
+    algorithm in the azimuth of edges, in radians. Rows whose coordinates are out of range are flagged in ``outside``
+    and have no X and Y. Raises GeometryError with the row if WKB is invalid, or if coordinates are out of range and
+    ``outside`` is None.
     """

@@ -1,1 +1,1 @@
-"""Edges on the globe, for other kernels; see :mod:`pqext.geo.kernels.edge_boxes`."""
+"""Extents of edges on the globe, for other kernels such as :mod:`pqext.geo.kernels.edge_boxes`."""

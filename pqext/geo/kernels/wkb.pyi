@@ -1,9 +1,10 @@
 from typing import Any
 
 class WkbColumn:
-    """An Arrow binary array as the geometry kernels see it; its buffers stay referenced.
+    """Arrow binary array for the geometry kernels, which retains its buffers.
 
-    ``first`` is the slice's offset, ``wide`` true for 64-bit offsets; errors count rows from ``row``.
+    ``first`` is the offset of the slice, and ``wide`` is true for 64-bit offsets. ``row`` is the position of the first
+    row in a larger array, for errors.
     """
 
     def __init__(

@@ -1,4 +1,7 @@
 from pqext.core.kernels import Readable
 
 def has_exact_length(data: Readable, width: int, count: int, surplus: int = ...) -> bool:
-    """Whether the runs of ``count`` values take exactly ``data``; the last run may have ``surplus`` values more."""
+    """Return whether the runs of ``count`` values fill ``data`` exactly.
+
+    The last run may have up to ``surplus`` additional values.
+    """

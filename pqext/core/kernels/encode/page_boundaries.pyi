@@ -4,23 +4,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 class PageBoundaries:
-    """Which rows, entries and values each page of a chunk holds, one after another, and later where each page lies."""
+    """Rows, entries and values of each page of a chunk, and the location of each encoded page."""
 
     count: int
 
     @property
     def total_nulls(self) -> int:
-        """Entries without a value in all pages."""
+        """Number of entries without a value in all pages."""
     def starts(self, what: str) -> NDArray[np.int64]:
-        """Where pages begin in "rows", "entries" or "values", and last where the chunk ends: count + 1 numbers."""
+        """Return the first row, entry or value of each page, and the end: ``what`` is "rows", "entries" or "values"."""
     def page(self, index: int) -> tuple[int, int, int]:
-        """Rows, entries and values of one page."""
+        """Return the numbers of rows, entries and values of one page."""
     def locate(self, index: int, offset: int, size: int) -> None:
-        """Record the location of a page in its chunk, header included."""
+        """Record the offset of a page in its chunk, and its size including the header."""
     def measure(self, offsets: Any, start: int) -> int:
-        """Note the bytes of each page's byte arrays, which lie between int32 ``offsets`` from the one at ``start``.
+        """Record the total size of the byte arrays of each page, and return the sum.
 
-        Returns their sum. Raises ``ValueError`` if the offsets do not ascend or are too few.
+        ``offsets`` are int32; the first value begins at the offset with index ``start``. Raises ``ValueError`` if the
+        offsets do not ascend, or if there are too few.
         """
 
 def split_pages(
@@ -33,9 +34,10 @@ def split_pages(
     highest: int,
     values: int,
 ) -> PageBoundaries:
-    """Pages of ``page_rows`` rows each, or those between ``edges``: the rows at which pages begin, 0 first.
+    """Split a chunk into pages of ``page_rows`` rows, or into pages that begin at the rows ``edges``, of which the
+    first is 0.
 
-    ``repetition`` and ``definition`` are the levels of all entries, ``None`` where all are the same; then each entry is
-    a row, and each has a value, or none where ``values`` is 0. ``highest`` is the definition level of values. Raises
-    ``ValueError`` when levels, rows and values contradict one another.
+    ``repetition`` and ``definition`` are the levels of all entries. Without repetition levels, each entry is a row.
+    Without definition levels, each entry has a value, or no entry has a value if ``values`` is 0. ``highest`` is the
+    definition level of values. Raises ``ValueError`` if levels, rows and values contradict each other.
     """

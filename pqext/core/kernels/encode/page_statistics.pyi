@@ -25,16 +25,18 @@ def level_counts(levels: NDArray[np.int16], starts: _Positions, highest: int, ou
 def byte_bounds(
     offsets: Any, data: Any, start: int, width: int, is_signed: bool, cuts: PageBoundaries
 ) -> tuple[list[bytes | None], list[bytes | None]]:
-    """Each page's least and greatest byte array, ``None`` for a page without values.
+    """Return (minima, maxima) of the byte arrays in each page, with ``None`` for a page without values.
 
-    Value 0 is number ``start`` between int32 ``offsets``, or of the ``width`` bytes each when ``width`` is not 0.
+    The first value is item ``start`` of ``data``. Items are between int32 ``offsets``, or have ``width`` bytes each if
+    ``width`` is not 0.
     """
 
 def number_bounds(
     values: Any, start: int, code: str, cuts: PageBoundaries
 ) -> tuple[list[bytes | None], list[bytes | None], list[int]] | None:
-    """PLAIN bytes of each page's least and greatest number, ``None`` for a page without any, and its number of NaN.
+    """Return (minima, maxima, numbers of NaN) of each page; ``None`` if values are not aligned.
 
-    ``values`` is a buffer whose number ``start`` is the first value; ``code`` is their numpy type code: "i4",
-    "u4", "i8", "u8", "f4" or "f8". A zero bound of floats has the sign that widens it. ``None`` for unaligned values.
+    Bounds are PLAIN bytes, or ``None`` for a page without numbers. The first value is item ``start`` of the buffer
+    ``values``. ``code`` is the numpy type code: "i4", "u4", "i8", "u8", "f4" or "f8". A bound that is zero has the sign
+    that includes both zeros.
     """

@@ -7,11 +7,12 @@ from numpy.typing import NDArray
 from pqext.core.kernels.encode.page_boundaries import PageBoundaries
 
 class PageValues:
-    """The dense values of a chunk and how pages of them are encoded: ``encoding`` is the number of it.
+    """Dense values of a chunk, and the number of the ``encoding`` of their pages.
 
-    ``kind``: "fixed" values of ``width`` bytes, "bits" or "bytes" in PLAIN, or "other" by ``encode(start, stop)``.
-    ``first`` and ``second`` are the Arrow buffers of values, or of offsets and values; value 0 is at position
-    ``start``. Raises ``ValueError`` when a buffer holds less than ``count`` values.
+    ``kind`` is "fixed" for PLAIN values of ``width`` bytes, "bits" for PLAIN booleans, "bytes" for PLAIN byte arrays,
+    or "other" for values that ``encode(start, stop)`` encodes. ``first`` is the Arrow buffer of the values, or of their
+    offsets; ``second`` is then the buffer of the values. Value 0 is at position ``start``. Raises ``ValueError`` if a
+    buffer contains fewer than ``count`` values.
     """
 
     def __init__(
@@ -19,26 +20,26 @@ class PageValues:
         encode: Callable[[int, int], Any] | None,
     ) -> None: ...
     def index(self, indices: NDArray[np.int32], entries: int) -> None:
-        """Encode pages as indices into a dictionary of ``entries`` so far as there are any."""
+        """Encode the first values as ``indices`` into a dictionary with ``entries`` entries."""
 
     def page(self, first: int, last: int) -> tuple[int, Any]:
-        """The encoding's number and the encoded values from ``first`` up to ``last``."""
+        """Return the number of the encoding, and the encoded values from ``first`` up to ``last``."""
 
 class Levels:
-    """Levels of a chunk as arrays, as one level that all entries have, or None if the column has no levels."""
+    """Levels of a chunk: arrays, single levels that apply to all entries, or None if the column has no levels."""
 
     def __init__(
         self, repetition: NDArray[np.int16] | int | None, max_repetition: int,
         definition: NDArray[np.int16] | int | None, max_definition: int, entries: int,
     ) -> None: ...
     def encode(self, first: int, last: int) -> tuple[bytes | None, bytes | None]:
-        """Repetition and definition levels of a range of entries, without length prefixes."""
+        """Return the encoded repetition and definition levels of a range of entries, without length prefixes."""
 
 class EncodedPages:
-    """The stored ``pieces`` of a chunk's pages, headers included, and their statistics.
+    """Stored pages of a chunk with their headers, as the consecutive buffers ``pieces``.
 
-    ``size`` counts stored bytes, ``uncompressed`` those before compression, headers included in both;
-    ``dictionary_size`` counts the bytes of the dictionary page, ``by_index`` the data pages that refer to it.
+    ``size`` is the stored size in bytes, and ``uncompressed`` the uncompressed size; both include headers.
+    ``dictionary_size`` is the size of the dictionary page, and ``by_index`` the number of data pages that refer to it.
     """
 
     pieces: list[Any]
@@ -53,6 +54,6 @@ def encode_pages(
 ) -> EncodedPages:
     """Encode all pages of a chunk, and record their locations in ``cuts``.
 
-    ``dictionary``: PLAIN bytes and number of the entries. ``compress`` and ``checksum`` take and give buffers;
-    ``None`` leaves the step out. Raises ``OverflowError`` for a page of more than 2 GiB.
+    ``dictionary`` contains the PLAIN bytes and the number of the entries. If ``compress`` or ``checksum`` is ``None``,
+    pages are not compressed or have no checksum. Raises ``OverflowError`` for a page of more than 2 GiB.
     """

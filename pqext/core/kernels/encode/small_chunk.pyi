@@ -4,11 +4,11 @@ from typing import Any
 import pyarrow as pa
 
 class SmallLeaf:
-    """Encodes the small column chunks of one leaf, whose top-level Arrow arrays have its stored values.
+    """Encoder of the small column chunks of one leaf, whose top-level Arrow arrays contain its stored values.
 
-    ``form`` is "bytes" for byte arrays that compare as unsigned ones, or a number's type as numpy has it. ``type`` and
-    ``codec`` are their numbers in the format; the names of ``path`` are UTF-8. The rest is as in ``LeafRecipe`` and
-    ``WriteOptions``.
+    ``form`` is "bytes" for byte arrays that are compared as unsigned bytes, or the numpy type code of numbers. ``type``
+    and ``codec`` are numbers of the format. The names in ``path`` are UTF-8. The other arguments correspond to
+    ``LeafRecipe`` and ``WriteOptions``.
     """
 
     def __init__(
@@ -19,19 +19,19 @@ class SmallLeaf:
     def encode(
         self, array: pa.Array, compress: Callable[[Any], Any] | None, checksum: Callable[[Any], int] | None
     ) -> SmallChunk | None:
-        """The chunk, or ``None`` where it is not small or needs a closer look."""
+        """Return the encoded chunk; ``None`` if it is too large or requires the general encoder."""
 
 class SmallChunk:
-    """A chunk of one page: its stored bytes in ``pieces``, and how many they are, page headers included."""
+    """Chunk of one page: its stored bytes as ``pieces``, and its sizes including page headers."""
 
     pieces: list[Any]
     size: int
     uncompressed: int
     column_index: bytes | None
-    """The serialised column index, if there is one."""
+    """Serialised column index; None if the chunk has no column index."""
 
     def column_chunk(self, base: int) -> bytes:
-        """The serialised ``ColumnChunk`` of a chunk that begins at ``base``, up to the locations of its indexes."""
+        """Return the serialised ``ColumnChunk`` of a chunk at offset ``base``, without the locations of its indexes."""
 
     def offset_index(self, base: int) -> bytes | None:
-        """The serialised offset index, if there is one."""
+        """Return the serialised offset index; None if the chunk has no offset index."""

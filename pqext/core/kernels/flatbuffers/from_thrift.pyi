@@ -1,7 +1,7 @@
 def convert(serialised: bytes, max_depth: int) -> tuple[bytes, bytes, int]:
-    """Convert a serialised FileMetaData to FlatBuffers tables; returns them, their differences and an offset slot.
+    """Convert a serialised FileMetaData to FlatBuffers tables.
 
-    The tables are padded to four bytes. Raises ``ValueError`` for a footer that tables cannot represent: one with
-    encryption, whose row groups have another number of columns than the schema, with a repeated field, or
-    that would take 2 GiB.
+    Return (tables, differences, offset slot). The tables are padded to four bytes. Raises ``ValueError`` if tables
+    cannot represent the footer: it is encrypted, a row group and the schema have different numbers of columns, a field
+    is repeated, or the tables would exceed 2 GiB.
     """

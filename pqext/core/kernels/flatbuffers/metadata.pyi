@@ -3,41 +3,40 @@ from collections.abc import Callable
 from pqext.core.base.limits import Limits
 
 class FlatMetadata:
-    """A verified FlatBuffers footer, whose structures are converted to Thrift one by one.
+    """Verified FlatBuffers footer, whose structures are converted to serialised Thrift structures one by one.
 
-    ``own`` extracts the differences from the footer's extension, None for the extension of another writer. All results
-    are serialised structures.
-    Raises ``CorruptFileError`` for an invalid payload, ``LimitError`` beyond ``schema_depth``.
+    ``own`` extracts the differences from the footer's extension; it returns None for an extension of another writer.
+    Raises ``CorruptFileError`` if the payload is invalid, and ``LimitError`` if the schema exceeds ``schema_depth``.
     """
 
     def __init__(self, payload: bytes, limits: Limits, own: Callable[[bytes], bytes | None]) -> None: ...
     @property
     def counts(self) -> tuple[int, int, int]:
-        """Schema elements, row groups and leaves."""
+        """Numbers of schema elements, row groups and leaves."""
 
     @property
     def rows(self) -> int | None:
-        """The rows of all row groups, None where that is not plain."""
+        """Total number of rows of all row groups; None if a count is negative, or differences may contain counts."""
 
     @property
     def is_ours(self) -> bool:
-        """Whether our extension complements the tables."""
+        """Whether pqext's extension complements the tables."""
 
     @property
     def is_encrypted(self) -> bool:
         """Whether the footer declares encryption."""
 
     def file(self) -> bytes:
-        """FileMetaData with empty lists for the schema and the row groups."""
+        """Return FileMetaData with empty lists for the schema and the row groups."""
 
     def elements(self, start: int, stop: int) -> bytes:
-        """Concatenated schema elements."""
+        """Return the concatenated schema elements from ``start`` up to ``stop``."""
 
     def group(self, position: int) -> bytes:
-        """A row group with an empty list of columns."""
+        """Return a row group with an empty list of columns."""
 
     def chunks(self, column: int, start: int, stop: int) -> bytes:
-        """The concatenated chunks of one column in row groups from ``start`` to ``stop``."""
+        """Return the concatenated chunks of one column in the row groups from ``start`` up to ``stop``."""
 
     def row_groups(self) -> bytes:
-        """The list of all row groups with all their column chunks, its header first."""
+        """Return the list of all row groups with all their column chunks, beginning with the list header."""

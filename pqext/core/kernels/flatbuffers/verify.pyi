@@ -4,4 +4,4 @@ def verify(payload: bytes) -> None:
     """Raise ``CorruptFileError`` unless the bytes are a complete FlatBuffers footer."""
 
 def extension(payload: bytes) -> bytes | None:
-    """The bytes of the extension of a footer that was verified."""
+    """Return the bytes of the extension of a verified footer; None if the footer has no extension."""

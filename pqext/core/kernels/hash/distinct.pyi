@@ -10,7 +10,8 @@ def index_array(
 ) -> tuple[int, Memory, Memory]:
     """Number the distinct values of an Arrow array in the order of their first occurrence.
 
-    They are those from number ``start`` on of ``width`` bytes each in the buffer ``first``, or, when ``width`` is 0,
-    between its int32 offsets in ``second``. Fills ``indices``, one per value, up to the value that would make more than
-    ``limit`` bytes of entries. Returns (values indexed, int32 offsets of the entries, their bytes).
+    The first value is item ``start`` of the buffer ``first``. Items have ``width`` bytes each. If ``width`` is 0, items
+    are the int32 offsets of byte arrays in ``second``. Fill ``indices``, one per value, up to the value with which the
+    entries would exceed ``limit`` bytes. Return (number of indexed values, int32 offsets of the entries, bytes of the
+    entries).
     """

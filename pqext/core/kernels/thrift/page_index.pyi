@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from pqext.core.kernels.encode.page_boundaries import PageBoundaries
 
 def offset_index(cuts: PageBoundaries, base: int, measured: bool) -> bytes:
-    """Serialise the OffsetIndex of pages at locations relative to ``base``; ``measured``: with byte array sizes."""
+    """Serialise the OffsetIndex of pages in a chunk at ``base``, with the sizes of byte arrays if ``measured``."""
 
 def column_index(
     cuts: PageBoundaries,
@@ -18,7 +18,7 @@ def column_index(
     repetition: NDArray[np.int64] | None,
     nan_counts: Sequence[int] | None,
 ) -> bytes:
-    """A serialised ColumnIndex: bounds of each page, and how often each has each level, one row per page."""
+    """Serialise the ColumnIndex. ``definition`` and ``repetition`` have a row of level counts for each page."""
 
 def placed_columns(
     columns: Sequence[bytes],
@@ -27,14 +27,15 @@ def placed_columns(
     offset_indexes: Sequence[bytes | None],
     offset_start: int,
 ) -> bytes:
-    """The list of ColumnChunk structures of a row group with its header.
+    """Serialise the list of the ColumnChunk structures of a row group, and add the locations of their indexes.
 
-    ``columns`` are the chunks up to ``meta_data``, without the end of the structure; they get the locations of their
-    indexes, which follow each other from ``column_start`` and ``offset_start`` of the file.
+    ``columns`` are serialised chunks up to ``meta_data``, without the end of the structure. Column indexes are
+    consecutive from offset ``column_start`` of the file, and offset indexes from ``offset_start``.
     """
 
 def read_page_locations(data: Any, start: int, stop: int, rows: int) -> tuple[list[int], list[int], list[int]] | None:
     """Return the offsets, sizes and first rows of the pages in a serialised OffsetIndex.
 
-    None unless the pages follow each other within the chunk from ``start`` to ``stop`` and its ``rows``.
+    Return None if the index is unusual, or if the pages are not in order within the chunk, which extends from ``start``
+    to ``stop`` and has ``rows`` rows.
     """

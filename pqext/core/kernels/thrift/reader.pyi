@@ -5,7 +5,7 @@ from pqext.core.base.limits import Limits
 T = TypeVar("T")
 
 class StructIndex:
-    """Where the structures of a list begin in their buffer."""
+    """Offsets of the structures of a list in their buffer."""
 
     def __len__(self) -> int: ...
     @property
@@ -16,14 +16,16 @@ class StructIndex:
 def decode(
     cls: type[T], buffer: Any, offset: int = 0, limits: Limits = ..., base: int = 0, path: str | None = None
 ) -> tuple[T, int]:
-    """Read one structure from ``offset`` in a bytes-like object; returns it and its end.
+    """Read the structure at ``offset`` of a bytes-like object. Return the structure and its end.
 
-    Raises ``CorruptFileError`` or ``LimitError`` whose ``offset`` is ``base`` plus the offset in the buffer
-    and whose ``path`` is the one given.
-    Lazy lists keep the buffer alive and read from it later.
+    Lazy lists retain the buffer and read from it later. Raises ``CorruptFileError`` or ``LimitError`` with ``path``
+    and an offset that is ``base`` plus the offset in the buffer.
     """
 
 def scan_fields(
     buffer: Any, offset: int = 0, limits: Limits = ..., base: int = 0
 ) -> tuple[list[tuple[int, int, int, int, int]], int]:
-    """The fields of one structure of any class: id, wire type, offsets of header, value and what follows."""
+    """Return (fields, end) of a structure of any class.
+
+    A field is (id, wire type, offset of the header, offset of the value, end).
+    """

@@ -4,10 +4,10 @@ from typing import Any
 from pqext.core.kernels.thrift.reader import StructIndex
 
 class Plan:
-    """The fields of ``cls`` as the kernels need them; ``lazy`` makes the value of a lazy list."""
+    """Field table of the structure ``cls`` for the kernels. ``lazy`` creates the value of a lazy list."""
 
     cls: type
     def __init__(self, cls: type, lazy: Callable[[StructIndex], Any]) -> None: ...
 
 def only_member(struct: Any) -> str | None:
-    """The name of the field of ``struct`` that is set; ``None`` when none or more than one is."""
+    """Return the name of the only field of ``struct`` that is set; ``None`` if no field or several fields are set."""

@@ -1,10 +1,10 @@
 from typing import Any
 
 EXTENSION_IDS: tuple[int, int]
-"""The reserved field as Thrift numbers it, and as it reads the header that the format's text prints."""
+"""Id of the reserved extension field, and the id that Thrift reads from the header in the format's text."""
 
 def encode(struct: Any) -> bytes:
-    """Serialise ``struct`` by its field table, unknown fields in order of their ids, extensions last.
+    """Serialise ``struct`` using its field table. Unknown fields are ordered by id; extensions are last.
 
-    Raises ``ValueError`` or ``TypeError`` where a field is missing, out of range or of the wrong type.
+    Raises ``ValueError`` or ``TypeError`` if a field is missing, is out of range or has the wrong type.
     """
