@@ -142,7 +142,7 @@ READING = {
     "core.read.leaf_column": ["_WASTEFUL"],
     "core.read.row_groups": ["_KEPT", "_FEW_CHUNKS", "_SHARED_ROWS"],
     "core.read.value_slots": ["EXPANDED"],
-    "core.read.column": ["_PASSED_ROWS", "_FEW_RANGES"],
+    "core.read.column": ["_MAX_SKIPPED_ROWS", "_FEW_RANGES"],
     "core.read.assemble": ["_FILLED"],
     "core.read.schema_cache": ["_MAX_SCHEMAS", "_MAX_ELEMENTS", "_MAX_SELECTIONS", "_MAX_FOOTER_BYTES"],
     "core.read.pages.page": ["_HEADER_BYTES"],

@@ -189,7 +189,7 @@ LAID_OUT: dict[str, tuple[Callable[[], bytes], Fault]] = {
         lambda: levels([1, 1], [3, 3], 2, 1), Fault(CorruptFileError, "", "l"),
     ),
     "ARROW-RS-GH-6229-LEVELS.parquet": (
-        lambda: levels([0], [3], 1, 3), Fault(CorruptFileError, "rows fewer than its row group", "l.list.element"),
+        lambda: levels([0], [3], 1, 3), Fault(CorruptFileError, "fewer rows than its row group", "l.list.element"),
     ),
 }
 

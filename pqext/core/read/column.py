@@ -38,7 +38,7 @@ T = TypeVar("T")
 _logger = logging.getLogger(__name__)
 
 TOO_MANY = "a column chunk holds more rows than its row group"
-_PASSED_ROWS = 1 << 16
+_MAX_SKIPPED_ROWS = 1 << 16
 """Number of unselected rows that are decoded at a time, between selected rows or if page locations are unknown."""
 _FEW_RANGES = 16
 """Maximum number of row ranges that are sliced individually. More ranges are selected with a mask."""
@@ -53,8 +53,8 @@ def _decode_next(pages: PageDecoder | TableDecoder, entries: int, required_entri
     return pages.decode_next(entries, required_entries=required_entries)
 
 
-def _pass_next_page(pages: PageDecoder | TableDecoder, rows: int) -> int | None:
-    return pages.pass_page(rows)
+def _skip_next_page(pages: PageDecoder | TableDecoder, rows: int) -> int | None:
+    return pages.skip_page(rows)
 
 
 def _empty(shape: LeafShape, account: Account) -> LeafColumn:
@@ -65,8 +65,8 @@ class ColumnReader:
     """Decoder of the pages of one column chunk, one run of rows at a time.
 
     ``pages`` are the selected pages of the chunk, in a row group of ``rows`` rows. A page table decodes ordinary
-    chunks. If it cannot decode a page, decoding continues page by page. At most ``passed_rows`` unselected rows are
-    decoded at a time. A ``lean`` reader raises ``ExpansionError`` if it would have to look up far more strings in a
+    chunks. If it cannot decode a page, decoding continues page by page. At most ``max_skipped_rows`` unselected rows
+    are decoded at a time. A ``lean`` reader raises ``ExpansionError`` if it would have to look up far more strings in a
     dictionary than were requested.
     """
 
@@ -75,12 +75,12 @@ class ColumnReader:
 
     def __init__(
         self, shape: LeafShape, metadata: ColumnMetaData, pages: PageSelection, rows: int, limits: Limits,
-        budget: Budget, *, checksums: bool, passed_rows: int | None = None, decryptor: ChunkDecryptor | None = None,
-        lean: bool = False,
+        budget: Budget, *, checksums: bool, max_skipped_rows: int | None = None,
+        decryptor: ChunkDecryptor | None = None, lean: bool = False,
     ) -> None:
         self._shape = shape
         self._lean = lean
-        self._passed_at_once = min(passed_rows or _PASSED_ROWS, _PASSED_ROWS)
+        self._max_skipped_rows = min(max_skipped_rows or _MAX_SKIPPED_ROWS, _MAX_SKIPPED_ROWS)
         self._metadata = metadata
         self._place = pages
         self._account = Account(budget)
@@ -90,7 +90,7 @@ class ColumnReader:
         self._known_rows = deque(pages.rows)
         self._rows = sum(map(len, pages.rows))
         self._taken_rows = 0
-        self._passed_rows = 0
+        self._preceding_rows = 0
         self._held: LeafColumn | None = None
 
         self._by_page: Callable[[], PageDecoder] = partial(
@@ -140,7 +140,7 @@ class ColumnReader:
         """
         parts = []
         try:
-            for ranges in group_nearby(self._page_ranges(rows), _PASSED_ROWS):
+            for ranges in group_nearby(self._page_ranges(rows), _MAX_SKIPPED_ROWS):
                 parts.append(self._read_covering_range(ranges))
                 self._gathered_bytes += parts[-1].nbytes
                 if len(parts) > 1:
@@ -172,7 +172,7 @@ class ColumnReader:
             self._update_account()
             positions, numbers = positions[count:], numbers[count:]
         if len(positions):
-            ranges = intersection(cover_rows(numbers, _PASSED_ROWS), self._place.rows)
+            ranges = intersection(cover_rows(numbers, _MAX_SKIPPED_ROWS), self._place.rows)
             column = self.read(ranges)
             whole = column.rows == sum(map(len, ranges))  # the caller raises an error for a chunk that ends too early
             parts.append(self._select_flagged(column, flag_rows(numbers, ranges)) if whole else column)
@@ -199,14 +199,14 @@ class ColumnReader:
         """Yield the start and end of each range of ``rows`` among the rows of the selected pages."""
         for item in rows:
             while item.start >= self._known_rows[0].stop and len(self._known_rows) > 1:
-                self._passed_rows += len(self._known_rows.popleft())
-            before = self._passed_rows - self._known_rows[0].start
+                self._preceding_rows += len(self._known_rows.popleft())
+            before = self._preceding_rows - self._known_rows[0].start
             yield item.start + before, item.stop + before
 
     def _read_covering_range(self, ranges: list[tuple[int, int]]) -> LeafColumn:
         """Decode the range that covers all ``ranges``, which are close together, and return the rows within them."""
         while (unwanted := ranges[0][0] - self._taken_rows) > 0:
-            if not self._pass_page(unwanted) and not self._skip_rows(min(unwanted, self._passed_at_once)):
+            if not self._skip_page(unwanted) and not self._skip_rows(min(unwanted, self._max_skipped_rows)):
                 break
         start, stop = self._taken_rows, ranges[-1][1]
         column = self._read_next(stop - start)
@@ -217,16 +217,16 @@ class ColumnReader:
     def _skip_rows(self, rows: int) -> int:
         return self._read_next(rows, is_skipping=True).rows
 
-    def _pass_page(self, rows: int) -> bool:
+    def _skip_page(self, rows: int) -> bool:
         """Skip the next page without decoding it if it has at most ``rows`` rows. Return whether it was skipped.
 
         Pages of lists are not skipped, and no page is skipped while decoded rows remain.
         """
         if self._held is not None or self._shape.node.max_repetition_level:
             return False
-        passed = self._run_step(partial(_pass_next_page, rows=rows))
-        self._taken_rows += passed or 0
-        return passed is not None
+        skipped_rows = self._run_step(partial(_skip_next_page, rows=rows))
+        self._taken_rows += skipped_rows or 0
+        return skipped_rows is not None
 
     def _run_step(self, step: Callable[[PageDecoder | TableDecoder], T]) -> T:
         """Run one decoding step. Continue page by page if the table decoder cannot execute it."""

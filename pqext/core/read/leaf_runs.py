@@ -62,7 +62,7 @@ def iter_runs(
         column = reader.read([range(start, start + count)])
         start += count
         if column.rows != count:
-            raise CorruptFileError(f"the chunk has {count - column.rows} rows fewer than its row group")
+            raise CorruptFileError(f"the chunk has {count - column.rows} fewer rows than its row group")
         yield column
         reader.release_rows()
     reader.check_end()

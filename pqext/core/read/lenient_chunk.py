@@ -89,7 +89,7 @@ class LenientDecoder(PageDecoder):
         self._plain: list[OpenedPages] = []
         """PLAIN pages that are being decoded."""
 
-    def pass_page(self, rows: int) -> int | None:
+    def skip_page(self, rows: int) -> int | None:
         """Return None, because all pages are decoded."""
         return None
 

@@ -78,7 +78,7 @@ class RowGroupReader:
         self._budget = budget
         self._assembling = Account(budget)
         self._output_account = output_account
-        self._passed_rows: int | None = None
+        self._max_skipped_rows: int | None = None
         self._viewed: frozenset[int] = frozenset()
         self._typed: dict[int, LeafShape] = {}
         """Leaves whose values are converted from their stored representation per batch."""
@@ -170,7 +170,7 @@ class RowGroupReader:
                         raise
                     if (batch_rows is not None or too_long) and not isinstance(error, ExpansionError):
                         at_once = max(count // _FEWER, 1)
-                    self._passed_rows = at_once if too_long else None
+                    self._max_skipped_rows = at_once if too_long else None
                     queue.push_back(part)
                     decoded, readers = {}, self._reopen_columns(readers, workers, selection)
                     continue
@@ -302,7 +302,7 @@ class RowGroupReader:
         for index, column in columns.items():
             if column.rows != count:
                 raise CorruptFileError(
-                    f"a column chunk has {count - column.rows} rows fewer than its row group",
+                    f"a column chunk has {count - column.rows} fewer rows than its row group",
                     column=self._group.schema.leaves[index].dotted_path,
                 )
         if self._lost is None or isinstance(part, np.ndarray) or (ranges := self._lost.remaining_ranges(part)) is None:
@@ -365,7 +365,7 @@ class RowGroupReader:
         return {
             leaf.node.leaf_start: self._reader_class(leaf)(
                 leaf, chunk.metadata, pages[leaf.node.leaf_start], group.num_rows, group.limits, self._budget,
-                checksums=self._options.checksums, passed_rows=self._passed_rows, decryptor=chunk.decryptor,
+                checksums=self._options.checksums, max_skipped_rows=self._max_skipped_rows, decryptor=chunk.decryptor,
                 lean=not (leaf.viewed or leaf.encoded) and is_viewable(leaf.node) and self._may_expand(leaf),
             )
             for leaf, chunk in zip(leaves, chunks, strict=True)

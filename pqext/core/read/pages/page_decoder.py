@@ -63,7 +63,7 @@ class PageDecoder:
         """Whether any entries remain."""
         return self._unread is not None or (self._complete and self.entries_left > 0)
 
-    def pass_page(self, rows: int) -> int | None:
+    def skip_page(self, rows: int) -> int | None:
         """Skip the next page without decoding it if it has at most ``rows`` rows. Return its row count.
 
         Return None if the page has more rows, or at the end of the chunk.

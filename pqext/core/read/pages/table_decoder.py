@@ -174,7 +174,7 @@ class TableDecoder:
         self._account.count_pages(stop)
         return column
 
-    def pass_page(self, rows: int) -> int | None:
+    def skip_page(self, rows: int) -> int | None:
         """Skip the next page without decoding it if it has at most ``rows`` rows. Return its row count.
 
         Return None if the page has more rows, or at the end of the chunk.
