@@ -21,11 +21,13 @@ from pqext.core.kernels.encodings.page_run import PageRun
 _OUTPUT = {Type.FLOAT: np.float32, Type.DOUBLE: np.float64}
 
 
-def decode_fixed_width(run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes) -> None:
+def decode_fixed_width(
+    run: PageRun, physical_type: Type, width: int, dictionary: Dictionary | None, out: Bytes
+) -> None:
     """Decode FLOAT and DOUBLE values into ``out``."""
-    kind = _OUTPUT.get(physical)
+    kind = _OUTPUT.get(physical_type)
     if kind is None:
-        raise CorruptFileError(f"encoding ALP is invalid for {physical.name} columns")
+        raise CorruptFileError(f"encoding ALP is invalid for {physical_type.name} columns")
     for page, _, part in split_output(run, width, out):
         alp.decode_into(page, part.view(kind))
 

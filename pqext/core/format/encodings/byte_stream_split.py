@@ -17,10 +17,12 @@ from pqext.core.kernels.encodings.page_run import PageRun
 _SPLIT = (Type.FLOAT, Type.DOUBLE, Type.INT32, Type.INT64, Type.FIXED_LEN_BYTE_ARRAY)
 
 
-def decode_fixed_width(run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes) -> None:
+def decode_fixed_width(
+    run: PageRun, physical_type: Type, width: int, dictionary: Dictionary | None, out: Bytes
+) -> None:
     """Decode values of a fixed width into ``out``. The streams must end where the page ends."""
-    if physical not in _SPLIT:
-        raise CorruptFileError(f"encoding BYTE_STREAM_SPLIT is invalid for {physical.name} columns")
+    if physical_type not in _SPLIT:
+        raise CorruptFileError(f"encoding BYTE_STREAM_SPLIT is invalid for {physical_type.name} columns")
     for page, count, part in split_output(run, width, out):
         if len(page) != count * width:
             raise CorruptFileError(

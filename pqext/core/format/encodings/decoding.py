@@ -42,7 +42,7 @@ class Decoder(Protocol):
     """
 
     def decode_fixed_width(
-        self, run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes
+        self, run: PageRun, physical_type: Type, width: int, dictionary: Dictionary | None, out: Bytes
     ) -> None:
         """Fill ``out`` with the run's values, ``width`` bytes each without gaps. Booleans take one byte each."""
 

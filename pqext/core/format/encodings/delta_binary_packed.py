@@ -20,11 +20,13 @@ from pqext.core.kernels.encodings.page_run import PageRun
 _OUTPUT = {Type.INT32: np.int32, Type.INT64: np.int64}
 
 
-def decode_fixed_width(run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes) -> None:
+def decode_fixed_width(
+    run: PageRun, physical_type: Type, width: int, dictionary: Dictionary | None, out: Bytes
+) -> None:
     """Decode INT32 and INT64 values into ``out``."""
-    kind = _OUTPUT.get(physical)
+    kind = _OUTPUT.get(physical_type)
     if kind is None:
-        raise CorruptFileError(f"encoding DELTA_BINARY_PACKED is invalid for {physical.name} columns")
+        raise CorruptFileError(f"encoding DELTA_BINARY_PACKED is invalid for {physical_type.name} columns")
     for page, _, part in split_output(run, width, out):
         delta.decode_into(page, part.view(kind))
 

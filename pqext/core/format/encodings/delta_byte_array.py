@@ -21,10 +21,12 @@ from pqext.core.kernels.encodings.byte_array import ByteArrayBuilder
 from pqext.core.kernels.encodings.page_run import PageRun
 
 
-def decode_fixed_width(run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes) -> None:
+def decode_fixed_width(
+    run: PageRun, physical_type: Type, width: int, dictionary: Dictionary | None, out: Bytes
+) -> None:
     """Decode FIXED_LEN_BYTE_ARRAY values into ``out``. The encoding stores their lengths too."""
-    if physical != Type.FIXED_LEN_BYTE_ARRAY:
-        raise CorruptFileError(f"encoding DELTA_BYTE_ARRAY is invalid for {physical.name} columns")
+    if physical_type != Type.FIXED_LEN_BYTE_ARRAY:
+        raise CorruptFileError(f"encoding DELTA_BYTE_ARRAY is invalid for {physical_type.name} columns")
     for page, count, part in split_output(run, width, out):
         part[:] = _join(page, count, count * width, width)[0]
 

@@ -15,9 +15,11 @@ from pqext.core.kernels.encodings.byte_array import ByteArrayBuilder
 from pqext.core.kernels.encodings.page_run import PageRun
 
 
-def decode_fixed_width(run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes) -> None:
+def decode_fixed_width(
+    run: PageRun, physical_type: Type, width: int, dictionary: Dictionary | None, out: Bytes
+) -> None:
     """Raise ``CorruptFileError``, since DELTA_LENGTH_BYTE_ARRAY encodes only byte arrays."""
-    raise CorruptFileError(f"encoding DELTA_LENGTH_BYTE_ARRAY is invalid for {physical.name} columns")
+    raise CorruptFileError(f"encoding DELTA_LENGTH_BYTE_ARRAY is invalid for {physical_type.name} columns")
 
 
 def decode_byte_arrays(

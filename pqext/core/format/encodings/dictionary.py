@@ -14,7 +14,9 @@ from pqext.core.kernels.encodings.byte_array import ByteArrayBuilder
 from pqext.core.kernels.encodings.page_run import PageRun
 
 
-def decode_fixed_width(run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes) -> None:
+def decode_fixed_width(
+    run: PageRun, physical_type: Type, width: int, dictionary: Dictionary | None, out: Bytes
+) -> None:
     """Decode values of a fixed width by dictionary look-up."""
     result = _require_dictionary(dictionary)
     rle.look_up_run(run, result.data, width, result.count, out)

@@ -20,9 +20,11 @@ _WORD = 8
 """Size in bytes to which writers of single bits may pad a page."""
 
 
-def decode_fixed_width(run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes) -> None:
+def decode_fixed_width(
+    run: PageRun, physical_type: Type, width: int, dictionary: Dictionary | None, out: Bytes
+) -> None:
     """Decode values of a fixed width into ``out``. Booleans are stored in one bit each."""
-    if physical != Type.BOOLEAN:
+    if physical_type != Type.BOOLEAN:
         run.copy_into(width, out)
         return
     for page, count, part in split_output(run, 1, out):
@@ -39,19 +41,19 @@ def decode_byte_arrays(
 
 
 def read_dictionary(
-    page: Bytes, count: int, physical: Type, width: int | None, account: Account | None = None
+    page: Bytes, count: int, physical_type: Type, width: int | None, account: Account | None = None
 ) -> Dictionary:
     """Decode ``count`` values of a dictionary page. Their memory is reserved in ``account``.
 
     Raises ``CorruptFileError`` if the page is too short.
     """
     if width is not None:
-        if len(page) < ((count + 7) // 8 if physical == Type.BOOLEAN else count * width):
+        if len(page) < ((count + 7) // 8 if physical_type == Type.BOOLEAN else count * width):
             raise CorruptFileError(f"a dictionary page of {len(page)} bytes is too short for {count} values")
         if account is not None:
             account.reserve(count * width)
         values = allocate(count * width)
-        decode_fixed_width(PageRun([page], [count]), physical, width, None, values)
+        decode_fixed_width(PageRun([page], [count]), physical_type, width, None, values)
         return Dictionary(count, values)
     if count * 4 > len(page):
         raise CorruptFileError(f"a dictionary page of {len(page)} bytes is too short for {count} byte arrays")
@@ -64,20 +66,20 @@ def read_dictionary(
     return Dictionary(count, view(data), np.frombuffer(offsets, np.int32))
 
 
-def count_trailing_bytes(page: Bytes, count: int, physical: Type, width: int | None, account: Account) -> int:
+def count_trailing_bytes(page: Bytes, count: int, physical_type: Type, width: int | None, account: Account) -> int:
     """Return the number of bytes in a page after ``count`` values.
 
     Zeros that pad booleans to 8-byte words are not counted. If the page is too short, the result is negative for values
     of a fixed width, and byte arrays raise ``CorruptFileError``.
     """
-    if physical == Type.BOOLEAN:
+    if physical_type == Type.BOOLEAN:
         size = (count + 7) // 8
         is_padded = size < len(page) < size + _WORD and len(page) % _WORD == 0 and not page[size:].any()
         return 0 if is_padded else len(page) - size
     if width is not None:
         return len(page) - count * width
     held = account.held
-    dictionary = read_dictionary(page, count, physical, None, account)
+    dictionary = read_dictionary(page, count, physical_type, None, account)
     account.resize(held)
     assert dictionary.offsets is not None
     return len(page) - 4 * count - int(dictionary.offsets[count])

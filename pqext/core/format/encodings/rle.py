@@ -15,10 +15,12 @@ from pqext.core.kernels.encodings.byte_array import ByteArrayBuilder
 from pqext.core.kernels.encodings.page_run import PageRun
 
 
-def decode_fixed_width(run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes) -> None:
+def decode_fixed_width(
+    run: PageRun, physical_type: Type, width: int, dictionary: Dictionary | None, out: Bytes
+) -> None:
     """Decode booleans, which have a 4-byte length prefix in V1 and V2 data pages."""
-    if physical != Type.BOOLEAN:
-        raise CorruptFileError(f"encoding RLE is invalid for {physical.name} columns")
+    if physical_type != Type.BOOLEAN:
+        raise CorruptFileError(f"encoding RLE is invalid for {physical_type.name} columns")
     for page, count, part in split_output(run, 1, out):
         if not count:
             continue
