@@ -130,9 +130,9 @@ def st_isvalid(geometry: ColumnOrName) -> Column:
 
 
 def st_area(geometry: ColumnOrName) -> Column:
-    """Return the area, in square units of the CRS, or in square metres on the ellipsoid for GEOGRAPHY. Null for null.
+    """Return the area, in square units of the CRS, or in square metres on the ellipsoid for GEOGRAPHY.
 
-    Points, lines and empty geometries have area 0. Edges of GEOGRAPHY are geodesics.
+    Return null for null. Points, lines and empty geometries have area 0. Edges of GEOGRAPHY are geodesics.
 
     Example:
         >>> df.select("name", st_area("geom"))  # doctest: +SKIP
@@ -141,7 +141,7 @@ def st_area(geometry: ColumnOrName) -> Column:
 
 
 def st_length(geometry: ColumnOrName) -> Column:
-    """Return the length of lines and of polygon boundaries, in units of the CRS or in metres. Null for null.
+    """Return the length of lines and of polygon boundaries, in units of the CRS or in metres. Return null for null.
 
     Example:
         >>> df.agg(F.sum(st_length("road")))  # doctest: +SKIP
@@ -161,8 +161,8 @@ def st_perimeter(geometry: ColumnOrName) -> Column:
 def st_azimuth(geometry: ColumnOrName, other: ColumnOrName) -> Column:
     """Return the direction from one point to another, in radians clockwise from north.
 
-    For GEOGRAPHY, it is the direction of the geodesic at its start. Null for null, for equal points and for geometries
-    that are not points.
+    For GEOGRAPHY, it is the direction of the geodesic at its start. Return null for null, for equal points and for
+    geometries that are not points.
 
     Example:
         >>> df.select(F.degrees(st_azimuth("origin", "destination")))  # doctest: +SKIP
@@ -238,7 +238,7 @@ def st_hilbert(geometry: ColumnOrName, bounds: tuple[float, float, float, float]
     Neighbours on the curve are neighbours on the map, so row groups of sorted rows have small bounding boxes. Order a
     data frame with ``df.repartitionByRange(n, st_hilbert("g")).sortWithinPartitions(st_hilbert("g"))``, or with
     :func:`pqext.spark.layout`. The writer's ``geometry={"g": {"order": "hilbert"}}`` orders the rows of each task only.
-    The curve fills ``bounds``; centres outside are moved to the border. Null for null and for empty geometries.
+    The curve fills ``bounds``; centres outside are moved to the border. Return null for null and for empty geometries.
 
     Example:
         >>> df.orderBy(st_hilbert("geom", bounds=(4.0, 50.0, 8.0, 54.0)))  # doctest: +SKIP
@@ -249,7 +249,7 @@ def st_hilbert(geometry: ColumnOrName, bounds: tuple[float, float, float, float]
 def st_geohash(geometry: ColumnOrName, precision: int = 9) -> Column:
     """Return the geohash of the centre of each geometry's bounding box, with ``precision`` characters from 1 to 12.
 
-    Coordinates must be longitude and latitude. Null for null, for empty geometries and for other coordinates.
+    Coordinates must be longitude and latitude. Return null for null, for empty geometries and for other coordinates.
 
     Example:
         >>> df.groupBy(st_geohash("geom", precision=5)).count()  # doctest: +SKIP

@@ -40,7 +40,7 @@ def st_point(x: ColumnOrName, y: ColumnOrName, z: ColumnOrName | None = None, sr
 
 
 def st_geomfromwkb(wkb: ColumnOrName, srid: int = 4326) -> Column:
-    """Create GEOMETRY(``srid``) from a BINARY column of WKB with Spark's own function. Null for null.
+    """Create GEOMETRY(``srid``) from a BINARY column of WKB with Spark's own function. Return null for null.
 
     Spark raises an error for malformed WKB, EWKB and rings that are not closed.
 
@@ -51,7 +51,7 @@ def st_geomfromwkb(wkb: ColumnOrName, srid: int = 4326) -> Column:
 
 
 def st_geomfromwkt(wkt: ColumnOrName, srid: int = 4326) -> Column:
-    """Create GEOMETRY(``srid``) from well-known text, as :func:`pqext.geo.from_wkt` does. Null for null.
+    """Create GEOMETRY(``srid``) from well-known text, as :func:`pqext.geo.from_wkt` does. Return null for null.
 
     Malformed WKT fails the query; the error states the row in its batch and the byte.
 
@@ -106,7 +106,7 @@ def set_default_srid(array: pa.Array) -> pa.Array:
 
 
 def st_aswkb(geometry: ColumnOrName) -> Column:
-    """Return ISO WKB as BINARY, without the flags and SRID of EWKB. Null for null.
+    """Return ISO WKB as BINARY, without the flags and SRID of EWKB. Return null for null.
 
     For GEOMETRY and GEOGRAPHY, Spark's own ``F.st_asbinary`` returns the same without Python.
 
@@ -120,7 +120,7 @@ st_asbinary = st_aswkb
 
 
 def st_aswkt(geometry: ColumnOrName, precision: int | None = None) -> Column:
-    """Return well-known text with ``precision`` decimals, by default enough to round-trip. Null for null.
+    """Return well-known text with ``precision`` decimals, by default enough to round-trip. Return null for null.
 
     Example:
         >>> df.select(st_aswkt("geom", precision=5))  # doctest: +SKIP
@@ -132,7 +132,7 @@ st_astext = st_aswkt
 
 
 def st_asgeojson(geometry: ColumnOrName, precision: int | None = None) -> Column:
-    """Return GeoJSON geometries as text, without M. Null for null.
+    """Return GeoJSON geometries as text, without M. Return null for null.
 
     Coordinates are not transformed, although RFC 7946 requires longitude and latitude. See :func:`st_aswkt` for
     ``precision``.

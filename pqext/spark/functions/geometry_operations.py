@@ -36,7 +36,7 @@ _BOX = T.StructType([*(T.StructField(name, T.DoubleType()) for name in _SIDES), 
 
 
 def st_envelope(geometry: ColumnOrName) -> Column:
-    """Return the smallest rectangle around each geometry, or a point or line if it has no area. Null for null.
+    """Return the smallest rectangle around each geometry, or a point or line if it has no area. Return null for null.
 
     Like all functions that compute geometries, it returns GEOMETRY(ANY), where each row has the SRID of its
     argument, or 0 for WKB. Convert it with ``F.st_setsrid(..., F.lit(4326))`` to GEOMETRY(4326), which can be written.
@@ -48,7 +48,7 @@ def st_envelope(geometry: ColumnOrName) -> Column:
 
 
 def st_centroid(geometry: ColumnOrName) -> Column:
-    """Return the planar centroid, or an empty point for empty geometries. Null for null.
+    """Return the planar centroid, or an empty point for empty geometries. Return null for null.
 
     Example:
         >>> df.select(st_x(st_centroid("geom")), st_y(st_centroid("geom")))  # doctest: +SKIP
@@ -57,7 +57,7 @@ def st_centroid(geometry: ColumnOrName) -> Column:
 
 
 def st_pointonsurface(geometry: ColumnOrName) -> Column:
-    """Return a point that lies on each planar geometry, or an empty point for empty geometries. Null for null.
+    """Return a point that lies on each planar geometry, or an empty point for empty geometries. Return null for null.
 
     Example:
         >>> df.select("name", st_pointonsurface("geom"))  # doctest: +SKIP
@@ -66,7 +66,7 @@ def st_pointonsurface(geometry: ColumnOrName) -> Column:
 
 
 def st_convexhull(geometry: ColumnOrName) -> Column:
-    """Return the smallest convex geometry around each planar geometry. Null for null.
+    """Return the smallest convex geometry around each planar geometry. Return null for null.
 
     Example:
         >>> df.select(st_area(st_convexhull("geom")))  # doctest: +SKIP
@@ -75,7 +75,7 @@ def st_convexhull(geometry: ColumnOrName) -> Column:
 
 
 def st_boundary(geometry: ColumnOrName) -> Column:
-    """Return the rings of planar polygons and the end points of lines. Null for null and for collections.
+    """Return the rings of planar polygons and the end points of lines. Return null for null and for collections.
 
     Example:
         >>> df.select(st_length(st_boundary("geom")))  # doctest: +SKIP
@@ -84,7 +84,7 @@ def st_boundary(geometry: ColumnOrName) -> Column:
 
 
 def st_buffer(geometry: ColumnOrName, distance: float | ColumnOrName, quad_segs: int = 8) -> Column:
-    """Return the area within ``distance`` of each geometry, in units of the CRS. Null for null.
+    """Return the area within ``distance`` of each geometry, in units of the CRS. Return null for null.
 
     A negative distance shrinks polygons. ``quad_segs`` segments approximate a quarter of a circle. Project coordinates
     in degrees with :func:`st_transform` first.
@@ -96,7 +96,7 @@ def st_buffer(geometry: ColumnOrName, distance: float | ColumnOrName, quad_segs:
 
 
 def st_simplify(geometry: ColumnOrName, tolerance: float | ColumnOrName, preserve_topology: bool = True) -> Column:
-    """Simplify geometries with a maximum displacement of ``tolerance``, in units of the CRS. Null for null.
+    """Simplify geometries with a maximum displacement of ``tolerance``, in units of the CRS. Return null for null.
 
     ``preserve_topology=False`` is faster and may create invalid polygons.
 
@@ -107,7 +107,7 @@ def st_simplify(geometry: ColumnOrName, tolerance: float | ColumnOrName, preserv
 
 
 def st_makevalid(geometry: ColumnOrName) -> Column:
-    """Repair invalid geometries without changing the covered points. Null for null.
+    """Repair invalid geometries without changing the covered points. Return null for null.
 
     Example:
         >>> df.where(~st_isvalid("geom")).select(st_makevalid("geom"))  # doctest: +SKIP
@@ -116,7 +116,7 @@ def st_makevalid(geometry: ColumnOrName) -> Column:
 
 
 def st_snaptogrid(geometry: ColumnOrName, size: float | ColumnOrName) -> Column:
-    """Round coordinates to multiples of ``size``, in units of the CRS, and keep geometries valid. Null for null.
+    """Round coordinates to multiples of ``size``, in units of the CRS, and keep geometries valid. Return null for null.
 
     Lines and rings that collapse are removed. Invalid polygons and a size of 0 or less fail the query.
 
@@ -127,7 +127,7 @@ def st_snaptogrid(geometry: ColumnOrName, size: float | ColumnOrName) -> Column:
 
 
 def st_forcepolygonccw(geometry: ColumnOrName) -> Column:
-    """Orient the shells of polygons counterclockwise and their holes clockwise. Null for null.
+    """Orient the shells of polygons counterclockwise and their holes clockwise. Return null for null.
 
     For GEOGRAPHY, the interior of a ring is its smaller side. The result is GEOMETRY(ANY).
 
@@ -138,7 +138,7 @@ def st_forcepolygonccw(geometry: ColumnOrName) -> Column:
 
 
 def st_forcepolygoncw(geometry: ColumnOrName) -> Column:
-    """Orient the shells of planar polygons clockwise and their holes counterclockwise. Null for null.
+    """Orient the shells of planar polygons clockwise and their holes counterclockwise. Return null for null.
 
     Example:
         >>> df.select(st_forcepolygoncw("geom"))  # doctest: +SKIP

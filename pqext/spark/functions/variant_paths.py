@@ -199,7 +199,7 @@ def _get(
 def variant_set(
     variant: ColumnOrName, path: Steps, value: ColumnOrName | Any, *, create: bool = True, strict: bool = False
 ) -> Column:
-    """Set the value at a path of a VARIANT, or add it if the path does not exist. Null for null.
+    """Set the value at a path of a VARIANT, or add it if the path does not exist. Return null for null.
 
     Args:
         variant: A column or its name.
@@ -225,7 +225,7 @@ def variant_set(
 
 
 def variant_delete(variant: ColumnOrName, *paths: Steps, strict: bool = False) -> Column:
-    """Delete the fields and elements at ``paths`` of a VARIANT, in order. Null for null.
+    """Delete the fields and elements at ``paths`` of a VARIANT, in order. Return null for null.
 
     Rows without a value at a path are unchanged, or fail the query with ``strict=True``. Raises ``ValueError`` for an
     invalid path and for ``"$"``.
@@ -242,7 +242,7 @@ def variant_delete(variant: ColumnOrName, *paths: Steps, strict: bool = False) -
 
 
 def variant_merge(variant: ColumnOrName, patch: ColumnOrName | Any) -> Column:
-    """Apply a JSON merge patch (RFC 7396) to a VARIANT, as :func:`pqext.variant.merge` does. Null for null.
+    """Apply a JSON merge patch (RFC 7396) to a VARIANT, as :func:`pqext.variant.merge` does. Return null for null.
 
     ``patch`` is a column of VARIANT or a struct, or a Python value for all rows, usually a dict. Nulls in a
     patch delete fields. A null row of a column changes nothing.

@@ -46,7 +46,7 @@ def schema_of_variant(variant: ColumnOrName) -> Column:
     """Return the schema of each VARIANT, such as ``OBJECT<a: BIGINT>``, as Spark's function of this name does.
 
     It also supports the types ``TIME(6)``, ``TIMESTAMP_NANOS``, ``TIMESTAMP_NTZ_NANOS`` and ``UUID``. Different types
-    in an array become their common type or VARIANT. The variant null is VOID, as in Spark. Null for null. It is
+    in an array become their common type or VARIANT. The variant null is VOID, as in Spark. Return null for null. It is
     evaluated in Python, row by row, so use it on samples.
 
     Example:

@@ -41,7 +41,7 @@ _NUMBERS = pa.array([None if name is None else _NAMED.index(name).as_py() for na
 
 
 def parse_json(json: ColumnOrName, *, numbers: Numbers = "decimal", duplicate_keys: Duplicates = "error") -> Column:
-    """Parse JSON text in a STRING or BINARY column to VARIANT. Null for null.
+    """Parse JSON text in a STRING or BINARY column to VARIANT. Return null for null.
 
     Unlike Spark's function of this name, it preserves decimals of up to 38 digits exactly. See
     :func:`pqext.variant.parse_json` for the options. Invalid JSON fails the query, and the error states the row in its
@@ -63,7 +63,7 @@ def try_parse_json(json: ColumnOrName, *, numbers: Numbers = "decimal", duplicat
 
 
 def to_json(variant: ColumnOrName) -> Column:
-    """Format VARIANT values as JSON text, like :func:`pqext.variant.to_json`. Null for null.
+    """Format VARIANT values as JSON text, like :func:`pqext.variant.to_json`. Return null for null.
 
     Instants are in the session's time zone, as in Spark.
 
@@ -76,8 +76,8 @@ def to_json(variant: ColumnOrName) -> Column:
 def variant_type(variant: ColumnOrName) -> Column:
     """Return the name of each value's type in the format, in lower case: ``object``, ``array``, ``int8``.
 
-    Booleans are ``boolean``, short strings are ``string``, and the variant null is ``null``. Null for null and for
-    unknown types.
+    Booleans are ``boolean``, short strings are ``string``, and the variant null is ``null``. Return null for null and
+    for unknown types.
 
     Example:
         >>> df.groupBy(variant_type("event")).count()  # doctest: +SKIP
@@ -117,7 +117,7 @@ def variant_equals(variant: ColumnOrName, other: ColumnOrName) -> Column:
 
 
 def variant_hash(variant: ColumnOrName) -> Column:
-    """Return a BIGINT hash for grouping and joining. Equal variants have equal hashes. Null for null.
+    """Return a BIGINT hash for grouping and joining. Equal variants have equal hashes. Return null for null.
 
     Different variants collide with a probability of 1 in 2^64. Compare them with :func:`variant_equals` after a join,
     or group by :func:`variant_key`. Do not store the hash, which may differ in other versions.
@@ -131,7 +131,7 @@ def variant_hash(variant: ColumnOrName) -> Column:
 def variant_key(variant: ColumnOrName) -> Column:
     """Return a BINARY key for grouping, joining and deduplicating. Keys are equal only for equal variants.
 
-    The key is the metadata followed by the value of :func:`pqext.variant.canonical`. Null for null.
+    The key is the metadata followed by the value of :func:`pqext.variant.canonical`. Return null for null.
 
     Example:
         >>> df.groupBy(variant_key("event")).count()  # doctest: +SKIP
