@@ -22,7 +22,7 @@ from pqext.core.schema.arrow_check import check_array
 from pqext.core.schema.types.arrow_compute import decode_dictionary
 from pqext.geo.text.wkt import from_wkt
 from pqext.geo.types import EXTENSION_NAMES, GEOARROW
-from pqext.geo.wkb import GeometryArray, from_shapely, like_input, storage_type, to_iso_wkb
+from pqext.geo.wkb import GeometryArray, from_shapely, match_chunking, storage_type, to_iso_wkb
 
 _CODES = {
     "geoarrow.point": 1, "geoarrow.linestring": 2, "geoarrow.polygon": 3, "geoarrow.multipoint": 4,
@@ -78,7 +78,7 @@ def from_geoarrow(array: GeometryArray, encoding: str | None = None) -> Geometry
         return from_wkt(array)
     check_array(array)
     chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
-    return like_input(array, [_from_chunk(chunk, encoding) for chunk in chunks], pa.binary())
+    return match_chunking(array, [_from_chunk(chunk, encoding) for chunk in chunks], pa.binary())
 
 
 def check_layout(type: pa.DataType, encoding: str) -> None:

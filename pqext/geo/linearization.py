@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pqext.core.base.errors import GeometryError
 from pqext.geo.types import array_type, mark_array
-from pqext.geo.wkb import GeometryArray, binary_chunks, like_input
+from pqext.geo.wkb import GeometryArray, binary_chunks, match_chunking
 
 MAX_ANGLE = 4.0
 """Default maximum angle of a chord in degrees, as in GDAL."""
@@ -71,7 +71,7 @@ def linearize(array: GeometryArray, *, max_angle: float = MAX_ANGLE) -> Geometry
             chunk = pa.array(values, chunk.type)
         parts.append(chunk)
         row += len(chunk)
-    result = like_input(array, parts, parts[0].type if parts else pa.binary())
+    result = match_chunking(array, parts, parts[0].type if parts else pa.binary())
     type = array_type(array.type)
     return result if type is None else mark_array(result, type)
 

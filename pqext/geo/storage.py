@@ -112,19 +112,19 @@ class Covering:
         children = list(sides.values())
         if self.type == "float":
             children = [
-                _round_outward(child, is_up=name.endswith("max"))
+                _round_outward(child, is_upward=name.endswith("max"))
                 for name, child in zip(COVERING_FIELDS, children, strict=True)
             ]
         mask = boxes.is_null() if boxes.null_count else None
         return pa.StructArray.from_arrays(children, fields=list(type), mask=mask)
 
 
-def _round_outward(values: pa.Array, is_up: bool) -> pa.Array:
-    """Round doubles outward to floats."""
+def _round_outward(values: pa.Array, is_upward: bool) -> pa.Array:
+    """Round doubles to floats: upward if ``is_upward``, otherwise downward."""
     doubles = values.fill_null(0.0).to_numpy(zero_copy_only=False)
     with np.errstate(over="ignore"):
         floats = doubles.astype(np.float32)
-    short = floats < doubles if is_up else floats > doubles
-    limit = np.float32(np.inf if is_up else -np.inf)
+    short = floats < doubles if is_upward else floats > doubles
+    limit = np.float32(np.inf if is_upward else -np.inf)
     floats = np.where(short, np.nextafter(floats, limit), floats)
     return pc.if_else(values.is_valid(), pa.array(floats, pa.float32()), pa.scalar(None, pa.float32()))

@@ -30,7 +30,7 @@ from pqext.geo.kernels.edge_boxes import edge_boxes
 from pqext.geo.kernels.wkb import WkbColumn
 from pqext.geo.kernels.wraparound import Longitudes
 from pqext.geo.types import Edges, GeospatialType, array_type
-from pqext.geo.wkb import GeometryArray, binary_chunks, columns, like_input, require_bytes, summaries
+from pqext.geo.wkb import GeometryArray, binary_chunks, columns, match_chunking, require_bytes, summaries
 
 if TYPE_CHECKING:
     from pqext.core.format.metadata import GeospatialStatistics
@@ -103,7 +103,7 @@ def _flattening(crs: str) -> float:
 def _edge_values(
     column: WkbColumn, globe: Globe, lines: int = 4, outside: NDArray[np.uint8] | None = None
 ) -> tuple[Bounds, int, int]:
-    """Return the bounds of each row around geodesic edges, like :func:`row_values`.
+    """Return the bounds of each row, including the interior of geodesic edges, in the format of :func:`row_values`.
 
     Raises GeometryError with the row if WKB is invalid or coordinates are out of range. If ``outside`` is passed, rows
     out of range are flagged in it instead, and have no X and Y. ``lines`` is 4 or 8, the number of rows of the bounds.
@@ -172,7 +172,7 @@ def bounds(array: GeometryArray, edges: Edges | None = None, crs: Any = None) ->
     """
     type = resolve_type(array, crs, edges)
     parts = [_bounds(chunk, column, type) for chunk, column in zip(binary_chunks(array), columns(array), strict=True)]
-    return like_input(array, parts, BOUNDS_TYPE)
+    return match_chunking(array, parts, BOUNDS_TYPE)
 
 
 def _bounds(chunk: pa.Array, column: WkbColumn, type: GeospatialType) -> pa.StructArray:

@@ -90,7 +90,7 @@ def as_columns(chunks: Iterable[pa.Array]) -> Iterator[WkbColumn]:
         row += len(chunk)
 
 
-def like_input(array: GeometryArray, parts: list[pa.Array], type: pa.DataType) -> GeometryArray:
+def match_chunking(array: GeometryArray, parts: list[pa.Array], type: pa.DataType) -> GeometryArray:
     """Return ``parts`` as a chunked array if ``array`` is chunked, otherwise the only part."""
     return pa.chunked_array(parts, type=type) if isinstance(array, pa.ChunkedArray) else parts[0]
 
@@ -120,7 +120,7 @@ def to_iso_wkb(array: GeometryArray) -> GeometryArray:
         validity = chunk.is_valid().buffers()[1] if chunk.null_count else None
         iso = pa.Array.from_buffers(pa.large_binary(), len(chunk), [validity, offsets, data])
         parts.append(iso.cast(chunk.type))
-    return like_input(array, parts, parts[0].type if parts else pa.binary())
+    return match_chunking(array, parts, parts[0].type if parts else pa.binary())
 
 
 def from_points(x: Any, y: Any, z: Any = None) -> pa.BinaryArray:
@@ -310,4 +310,4 @@ def assemble(
         for rows, validity, data, offsets in chunks
     ]
     type = wide if any(part.buffers()[2].size >= _WIDE_FROM for part in parts) else narrow
-    return like_input(array, [part.cast(type) for part in parts], type)
+    return match_chunking(array, [part.cast(type) for part in parts], type)

@@ -227,8 +227,8 @@ class TableHistory(Protocol):
     def version(self) -> int:
         """Number of the current version."""
 
-    def previous(self, version: int) -> int:
-        """Return the predecessor of ``version``: the argument ``after`` for :meth:`appends` to start at ``version``."""
+    def previous_version(self, version: int) -> int:
+        """Return the version before ``version``. Pass it to :meth:`appends` as ``after`` to start at ``version``."""
 
     def open(self, version: int) -> TableSnapshot:
         """Return the snapshot of ``version`` for scans."""

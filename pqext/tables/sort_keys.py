@@ -55,7 +55,7 @@ class SortKeys:
         Raises ``ValueError`` if there is no item, a column does not exist, or a geometry column is not the only item.
         """
         if not items:
-            raise ValueError("by is empty; pass at least one column")
+            raise ValueError("no sort keys; pass at least one column in by=")
         values = tuple(_resolve(item, schema) for item in items)
         name = str(items[0])
         for column in filter(None, map(_top_column, values)):

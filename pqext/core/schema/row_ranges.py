@@ -172,7 +172,7 @@ def cover_rows(rows: NDArray[np.int64], gap: int) -> RowRanges:
 
 
 def flag_rows(rows: NDArray[np.int64], ranges: Sequence[range]) -> NDArray[np.bool_]:
-    """Return, for each row of ``ranges`` in order, whether it is in the ascending ``rows``."""
+    """Return a mask of the rows in ``ranges`` that flags the rows in ``rows``, which must ascend."""
     bounds = np.array([(item.start, item.stop) for item in ranges], np.int64).reshape(-1, 2)
     lengths = bounds[:, 1] - bounds[:, 0]
     flags = np.zeros(int(lengths.sum()), np.bool_)

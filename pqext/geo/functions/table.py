@@ -25,7 +25,7 @@ from pqext.geo.predicates.query import as_box
 from pqext.geo.summary import resolve_type
 from pqext.geo.transformation import type_in_crs
 from pqext.geo.types import GeospatialType, array_type, mark_array
-from pqext.geo.wkb import GeometryArray, binary_chunks, from_shapely, like_input
+from pqext.geo.wkb import GeometryArray, binary_chunks, from_shapely, match_chunking
 
 if TYPE_CHECKING:
     from pqext.geo.types import Edges, GeospatialType
@@ -289,7 +289,7 @@ def evaluate(
         start += len(chunk)
     is_large = any(pa.types.is_large_binary(part.type) for part in parts)
     parts = [part.cast(pa.large_binary()) for part in parts] if is_large else parts
-    result = like_input(array, parts, parts[0].type if parts else function.arrow_type)
+    result = match_chunking(array, parts, parts[0].type if parts else function.arrow_type)
     is_marked = function.result == "geometry" and array_type(array.type) is not None
     return mark_array(result, type) if is_marked else result
 

@@ -99,7 +99,7 @@ def decide(
     if len(numbers):
 
         def decide_exactly(values: pa.Array, rows: NDArray[np.int64]) -> _Flags:
-            return exact(predicate, type, clamp_shapes(geos_shapes(values, rows)))
+            return evaluate_exactly(predicate, type, clamp_shapes(geos_shapes(values, rows)))
 
         candidates = chunk.take(pa.array(numbers))
         of_points = _evaluate_points(predicate, type, candidates)
@@ -109,7 +109,7 @@ def decide(
     return answers, null
 
 
-def exact(predicate: SpatialQuestion, type: GeospatialType, rows: _Shapes) -> _Flags:
+def evaluate_exactly(predicate: SpatialQuestion, type: GeospatialType, rows: _Shapes) -> _Flags:
     """Evaluate the predicate for each shape.
 
     Raises LimitError if the edges of a shape require more than :data:`MOST_VERTICES` vertices.
@@ -138,7 +138,7 @@ def exact(predicate: SpatialQuestion, type: GeospatialType, rows: _Shapes) -> _F
             if len(rows) == 1:
                 raise
             middle = len(rows) // 2
-            return np.concatenate([exact(predicate, type, half) for half in (rows[:middle], rows[middle:])])
+            return np.concatenate([evaluate_exactly(predicate, type, half) for half in (rows[:middle], rows[middle:])])
         there = ~shapely.is_empty(placed)  # nothing remains of a polygon whose holes are larger than its shell
         if there.any():
             answers[left[there]] = _evaluate_near_query(predicate, type, placed[there], query)

@@ -249,9 +249,9 @@ def evaluate_distinct(
     """Evaluate ``decide`` on each distinct value of a binary array without nulls, and return a result for each row.
 
     ``rows`` contains the row number of each value. ``decide`` is called with values and the number of the first row of
-    each value. If few values repeat, it is called with all values.
+    each value. If there are few duplicates, it is called with all values.
     """
-    if not _repeats(chunk):
+    if not _may_have_duplicates(chunk):
         return decide(chunk, rows)
     encoded = chunk.dictionary_encode()
     codes = encoded.indices.to_numpy()
@@ -261,8 +261,8 @@ def evaluate_distinct(
     return answers
 
 
-def _repeats(chunk: pa.Array) -> bool:
-    """Return whether there may be far fewer distinct values than rows, judging by a random sample."""
+def _may_have_duplicates(chunk: pa.Array) -> bool:
+    """Return whether a random sample suggests that there are far fewer distinct values than rows."""
     count = len(chunk)
     if count < _MIN_SAMPLE:
         return False

@@ -26,7 +26,7 @@ from pqext.geo.predicates.query import Query, SpatialQuestion, as_box
 from pqext.geo.predicates.unrolling import equator_area, explode
 from pqext.geo.summary import resolve_type
 from pqext.geo.types import Edges, GeospatialType
-from pqext.geo.wkb import GeometryArray, binary_chunks, columns, like_input
+from pqext.geo.wkb import GeometryArray, binary_chunks, columns, match_chunking
 
 PLANE = GeospatialType()
 _POLE = 90 - 1e-12
@@ -141,7 +141,7 @@ class SpatialPredicate(SpatialQuestion):
                 answers, null = decide(self, test, type, chunk, column, row)
             parts.append(pa.array(answers, mask=null))
             row += len(chunk)
-        return like_input(array, parts, pa.bool_())
+        return match_chunking(array, parts, pa.bool_())
 
 
 class HalfPlane(SpatialPredicate):
@@ -351,14 +351,14 @@ def mismatch(query: Any) -> str:
         x, y = shapely.get_coordinates(polygon.exterior).T
         at_pole = (np.abs(y[:-1]) >= _POLE) & (np.abs(y[1:]) >= _POLE)  # has no length on the globe
         if (np.abs(np.diff(x))[~at_pole] >= 180).any():
-            how = "edges of 180 degrees of longitude or more, which run the shorter way around the globe"
+            problem = "edges of 180 degrees of longitude or more, which run the shorter way around the globe"
         elif abs(equator_area(x, y)) > 2 * np.pi:
-            how = "an outline around more than half of the globe, whose smaller side is its inside"
+            problem = "an outline around more than half of the globe, whose smaller side is its inside"
         else:
             continue
         sides = ", ".join(f"{side:.10g}" for side in box)
         return (
-            f"a query polygon has {how}: pass the box ({sides}) for all that lies between its meridians and parallels, "
-            "or split a polygon that crosses the antimeridian at the antimeridian"
+            f"a query polygon has {problem}: pass the box ({sides}) to query everything between its meridians and "
+            "parallels, or split a polygon that crosses the antimeridian at the antimeridian"
         )
     return ""

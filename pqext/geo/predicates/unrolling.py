@@ -238,19 +238,19 @@ def _subtract_holes(shell: Any, holes: list[Any]) -> Any:
         area if area.is_valid else shapely.make_valid(area, method="structure", keep_collapsed=False)
         for area in (shell, *holes)
     ]
-    around = [_repeats(area) for area in areas]
-    if any(around):
-        parts = [[area] if repeats else _repeat_area(area) for area, repeats in zip(areas, around, strict=True)]
+    spans = [_spans_window(area) for area in areas]
+    if any(spans):
+        parts = [[area] if is_complete else _repeat_area(area) for area, is_complete in zip(areas, spans, strict=True)]
         areas = [unite(parts[0]), *(area for part in parts[1:] for area in part)]
     shell, holes = areas[0], areas[1:]
     shapely.prepare(shell)
     astray = shapely.overlaps(shell, holes)
     holes = [shapely.intersection(shell, hole) if over else hole for hole, over in zip(holes, astray, strict=True)]
     result = shapely.symmetric_difference(shell, unite(holes))
-    return shapely.clip_by_rect(result, *WINDOW) if any(around) else result
+    return shapely.clip_by_rect(result, *WINDOW) if any(spans) else result
 
 
-def _repeats(area: Any) -> bool:
+def _spans_window(area: Any) -> bool:
     """Return whether the area extends across :data:`WINDOW` from west to east."""
     west, _, east, _ = area.bounds or (0, 0, 0, 0)
     return bool(west <= WINDOW[0] and east >= WINDOW[2])

@@ -386,7 +386,10 @@ class Search:
         return None if page_rows is None else page_rows[0]
 
     def _flat_end(self, leaf: int, page: int, rows: int, has_dictionary: bool) -> int | None:
-        """Return the page after a chunk without lists; -1 if it exceeds the segment, None if pages do not match."""
+        """Return the page that follows a chunk without lists.
+
+        Return -1 if the chunk extends beyond the segment, and None if its pages do not match the leaf.
+        """
         self._count_steps()
         target = self._counts[page] + rows
         if target > self._counts[-1]:

@@ -192,8 +192,8 @@ def write_options(options: Mapping[str, str]) -> dict[str, Any]:
     return add_profile(parsed, "option profile=none")
 
 
-def add_profile(options: dict[str, Any], lifting_option: str) -> dict[str, Any]:
-    """Validate writer options, and add profile ``spark``. Messages recommend ``lifting_option`` to lift the profile."""
+def add_profile(options: dict[str, Any], override_option: str) -> dict[str, Any]:
+    """Validate writer options, and add profile ``spark``. Errors recommend ``override_option`` to omit the profile."""
     WriteOptions(**options)
     if "profile" in options:
         return options
@@ -201,7 +201,7 @@ def add_profile(options: dict[str, Any], lifting_option: str) -> dict[str, Any]:
     try:
         WriteOptions(**options)
     except ValueError as error:
-        raise ValueError(str(error).replace('omit profile="spark"', f"pass {lifting_option}")) from None
+        raise ValueError(str(error).replace('omit profile="spark"', f"pass {override_option}")) from None
     return options
 
 

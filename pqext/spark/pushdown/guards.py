@@ -258,8 +258,8 @@ def _to_float(value: Any) -> float:
 def _range_condition(leaf: Column, type: T.DataType, low: Decimal | None, high: Decimal | None) -> Column:
     """Return a condition that ``leaf`` lies between two optional literals of its type; null for null."""
     least, greatest = _value_range(type)
-    low = None if low is None else _round(max(low, least), type, is_up=True)
-    high = None if high is None else _round(min(high, greatest), type, is_up=False)
+    low = None if low is None else _round(max(low, least), type, is_upward=True)
+    high = None if high is None else _round(min(high, greatest), type, is_upward=False)
     if (least if low is None else low) > (greatest if high is None else high):
         return leaf < _to_literal(least, type)  # no value matches
     if low is not None and low == high:
@@ -280,21 +280,21 @@ def _value_range(type: T.DataType) -> tuple[Decimal, Decimal]:
     return Decimal("-Infinity"), Decimal("Infinity")
 
 
-def _round(value: Decimal, type: T.DataType, is_up: bool) -> Decimal:
+def _round(value: Decimal, type: T.DataType, is_upward: bool) -> Decimal:
     """Round ``value`` up or down to a value of ``type``. FLOAT is rounded outward instead."""
     if not value.is_finite():
         return value
     if isinstance(type, T.FloatType):
         with np.errstate(over="ignore"):
             nearest = np.float32(float(value))
-        if Decimal(float(nearest)) != value and (Decimal(float(nearest)) > value) == is_up:
-            nearest = np.nextafter(nearest, np.float32(-np.inf if is_up else np.inf))
+        if Decimal(float(nearest)) != value and (Decimal(float(nearest)) > value) == is_upward:
+            nearest = np.nextafter(nearest, np.float32(-np.inf if is_upward else np.inf))
         return Decimal(float(nearest))
     if isinstance(type, T.DoubleType):
         return value
     scale = type.scale if isinstance(type, T.DecimalType) else 0
     step = Decimal((0, (1,), -scale))
-    return value.quantize(step, rounding=ROUND_CEILING if is_up else ROUND_FLOOR, context=_EXACT)
+    return value.quantize(step, rounding=ROUND_CEILING if is_upward else ROUND_FLOOR, context=_EXACT)
 
 
 def _to_literal(value: Decimal, type: T.DataType) -> Column:

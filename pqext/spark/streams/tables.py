@@ -56,7 +56,7 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if start is None:
             return _offset(None)
         history = self._history()
-        return _offset(history.version if start == "latest" else history.previous(int(start)))
+        return _offset(history.version if start == "latest" else history.previous_version(int(start)))
 
     @concise_errors
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:

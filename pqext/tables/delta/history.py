@@ -39,7 +39,7 @@ class DeltaHistory:
     def version(self) -> int:
         return int(self._table.version())
 
-    def previous(self, version: int) -> int:
+    def previous_version(self, version: int) -> int:
         if not 0 <= version <= self.version:
             raise FileNotFoundError(f"{self.name} has no version {version}; its last version is {self.version}")
         return version - 1
@@ -49,8 +49,8 @@ class DeltaHistory:
 
     def appends(self, after: int, until: int, skip_change_commits: bool) -> Iterator[Append]:
         if after != -1:
-            self.previous(after)
-        self.previous(until)
+            self.previous_version(after)
+        self.previous_version(until)
         if after > until:
             raise ValueError(f"version {after} of {self.name} is later than version {until}; swap after and until")
         return self._appends(after, until, skip_change_commits)

@@ -33,7 +33,7 @@ class IcebergHistory:
         snapshot = self._table.current_snapshot()
         return 0 if snapshot is None else snapshot.snapshot_id
 
-    def previous(self, version: int) -> int:
+    def previous_version(self, version: int) -> int:
         snapshot, _ = find_snapshot(self._table, version, None, self.name)
         return 0 if snapshot is None else snapshot.parent_snapshot_id or 0
 

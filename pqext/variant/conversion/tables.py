@@ -68,10 +68,10 @@ def to_table(array: VariantLike, schema: Any = "infer", *, residual: str = "resi
     [None, '{"id":"two"}']
     """
     array = as_variants(array)
-    how = parse_shredding(schema)
+    shredding = parse_shredding(schema)
     whole = [unshred(chunk) for chunk in struct_chunks(array)]
-    result = how.schema_for(pa.chunked_array(whole, variant_type()))
-    if how.schema is not None and not isinstance(result, Object):
+    result = shredding.schema_for(pa.chunked_array(whole, variant_type()))
+    if shredding.schema is not None and not isinstance(result, Object):
         raise ValueError("the schema must be an object schema; use variant.get(array, '$', type) for single values")
     chosen = result if isinstance(result, Object) else None
     fields = [] if chosen is None else [_column_field(name, member) for name, member in chosen.fields]
@@ -81,7 +81,7 @@ def to_table(array: VariantLike, schema: Any = "infer", *, residual: str = "resi
     batches = []
     row = 0
     for chunk in whole:
-        columns = [chunk] if chosen is None else _split_chunk(chunk, chosen, how.coerce, row)
+        columns = [chunk] if chosen is None else _split_chunk(chunk, chosen, shredding.coerce, row)
         batches.append(pa.RecordBatch.from_arrays(columns, schema=table_schema))
         row += len(chunk)
     return pa.Table.from_batches(batches, table_schema)

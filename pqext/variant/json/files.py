@@ -190,12 +190,12 @@ class JsonReader(SuggestionMixin):
         return stream.__arrow_c_stream__(requested_schema)
 
     def _read_batches(self, schema: pa.Schema, chunks: Iterator[TextChunk]) -> Iterator[pa.RecordBatch]:
-        how = self._parser
+        parser = self._parser
         path: str | None = None
         before = 0
 
         def parse(chunk: TextChunk) -> tuple[bytes, str | None, list[pa.StructArray], list[RawFault], int]:
-            return bytes(chunk.text[:4]), *chunk.parse(how)
+            return bytes(chunk.text[:4]), *chunk.parse(parser)
 
         with (
             Workers(self._threads, self._threads) as workers,
@@ -204,7 +204,7 @@ class JsonReader(SuggestionMixin):
             for head, found_in, arrays, result, lines in results:
                 if found_in != path:
                     path, before = found_in, 0
-                if result and how.raises:
+                if result and parser.raises:
                     raise line_error(result[0], before, path, head)
                 faults = deque(line_fault(fault, before) for fault in result)
                 for array in arrays:
@@ -263,7 +263,7 @@ def read_json(
     >>> variant.to_python(reader.read_all()["value"])
     [{'id': 1}, {'id': 2}]
     """
-    how = create_parser(numbers, on_error, duplicate_keys, max_depth, max_bytes, shredding)
+    parser = create_parser(numbers, on_error, duplicate_keys, max_depth, max_bytes, shredding)
     if batch_bytes < 1:
         raise ValueError(f"batch_bytes must be positive, not {batch_bytes}")
     if format not in get_args(Form):
@@ -284,7 +284,7 @@ def read_json(
     else:
         raise TypeError(f"source must be a path, a list of paths or a binary file, not {type(source).__name__}")
     return JsonReader(
-        sources, column, how, workers, lambda: _iter_chunks(sources, format, batch_bytes, how.max_bytes)
+        sources, column, parser, workers, lambda: _iter_chunks(sources, format, batch_bytes, parser.max_bytes)
     )
 
 

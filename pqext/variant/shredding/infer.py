@@ -90,8 +90,8 @@ def infer_schema(
     $: STRUCT  -- in 100% of the rows, object; in the residual: tag (rare: in 50.0%)
       id: BIGINT  -- in 100% of the rows, integers
     """
-    how = Inference(sample_rows, min_frequency, max_fields, max_depth, mixed, integers, decimals, coerce)
-    return infer_with_options(array, how)
+    inference = Inference(sample_rows, min_frequency, max_fields, max_depth, mixed, integers, decimals, coerce)
+    return infer_with_options(array, inference)
 
 
 def _count_paths(survey: Survey, array: VariantLike, sample_rows: int) -> list[PathSample]:

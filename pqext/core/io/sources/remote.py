@@ -161,7 +161,7 @@ class RemoteSource(Source):
         CACHE.remove((self._store.number, self._path))
         return ChangedFileError(
             f"the file was replaced while it was read: it was {excerpt(str(self.version))} with {self.size} bytes "
-            f"and is now {excerpt(str(now))}: read it again",
+            f"and is now {excerpt(str(now))}; read it again",
             path=self.path,
         )
 
