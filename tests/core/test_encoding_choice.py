@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import io
 import itertools
+from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
+import polars
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -15,7 +18,7 @@ import pqext
 from pqext.core.format.metadata import Encoding, Type
 from pqext.core.options.read_write import ENCODINGS, WriteOptions
 from pqext.core.write import encoding_choice
-from reference import page_headers
+from reference import packed_integers, page_headers
 
 ROWS = 50_000
 GENERATOR = np.random.default_rng(11)
@@ -272,3 +275,25 @@ def test_default_keeps_a_dictionary_until_it_is_full() -> None:
     values = pa.array(np.concatenate([first, rest]))
     assert used(values) == ["PLAIN", "RLE_DICTIONARY", "DELTA_BINARY_PACKED"]
     assert used(values, encodings="plain") == ["PLAIN", "RLE_DICTIONARY"]
+
+
+@pytest.mark.parametrize("page_version", [1, 2])
+def test_other_readers_read_packed_integers_of_every_type(page_version: int) -> None:
+    table = packed_integers.table()
+    data = written(table, dictionary=False, page_version=page_version)
+    with pqext.open(data) as file:
+        assert all(Encoding.DELTA_BINARY_PACKED in chunk.metadata.encodings for chunk in file.row_groups[0].chunks())
+        assert file.read().equals(table)
+    assert pq.read_table(io.BytesIO(data)).equals(table)
+    assert polars.read_parquet(data).equals(polars.DataFrame(table))
+
+
+def test_duckdb_reads_packed_integers_of_every_type(tmp_path: Path) -> None:
+    table = packed_integers.table()
+    pqext.write_table(table, tmp_path / "a.parquet", dictionary=False)
+    connection = duckdb.connect()
+    connection.register("expected", table)
+    connection.execute(f"CREATE VIEW read AS FROM '{tmp_path / 'a.parquet'}'")
+    for first, second in (("read", "expected"), ("expected", "read")):
+        assert connection.execute(f"FROM {first} EXCEPT ALL FROM {second}").fetchall() == []
+    assert connection.execute("SELECT count(*) FROM read").fetchall() == [(packed_integers.ROWS,)]

@@ -15,12 +15,15 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, functions
 from pyspark.sql import types as T
+from spark.test_settings import settings
 
 import pqext
 from pqext import variant
+from pqext.core.format.metadata import Encoding
 from pqext.core.options.layout import parse_checkpoint, to_checkpoint
 from pqext.spark.options.save import encode_option, write_options
 from pqext.spark.writing.sink import Sink
+from reference import packed_integers
 
 VECTORIZED = "spark.sql.parquet.enableVectorizedReader"
 NAN = float("nan")
@@ -136,3 +139,16 @@ def test_durable_saves_are_rejected() -> None:
     assert write_options({"durable": "false"})["durable"] is False
     with pytest.raises(ValueError, match="the commit publishes the files of tasks"):
         write_options({"durable": "true"})
+
+
+@pytest.mark.parametrize("is_vectorized", [True, False])
+def test_spark_reads_packed_integers_of_every_type(spark: Any, tmp_path: Path, is_vectorized: bool) -> None:
+    table = packed_integers.table()
+    pqext.write_table(table, tmp_path / "t.parquet", profile="spark", dictionary=False)
+    with pqext.open(tmp_path / "t.parquet") as file:
+        assert all(Encoding.DELTA_BINARY_PACKED in chunk.metadata.encodings for chunk in file.row_groups[0].chunks())
+    with settings(spark, **{VECTORIZED: str(is_vectorized).lower(), "spark.sql.session.timeZone": "UTC"}):
+        result = spark.read.parquet(str(tmp_path)).toArrow()
+    assert {name: [str(value) for value in result[name].to_pylist()] for name in result.schema.names} == {
+        name: [str(value) for value in table[name].to_pylist()] for name in table.schema.names
+    }
