@@ -56,7 +56,7 @@ def pages(data: bytes) -> list[tuple[int, int, int, int]]:
 
 def rows_of(table: PageTable, base: int) -> list[tuple[int, int, int, int]]:
     return [
-        (table.offset(i) - base, table.count(i, i + 1), table.unpacked(i, i + 1), table.stored(i, i + 1))
+        (table.offset(i) - base, table.count(i, i + 1), table.uncompressed_size(i, i + 1), table.stored_size(i, i + 1))
         for i in range(table.size)
     ]
 

@@ -264,15 +264,15 @@ def test_kernels_reject_mismatched_buffers() -> None:
         with pytest.raises(ValueError, match="lies outside its buffer"):
             spark_bloom.insert_bytes(b"12345678", np.array(offsets, np.int32), 1, words)
         with pytest.raises(ValueError, match="lies outside its buffer"):
-            spark_bloom.ask_cells(
+            spark_bloom.query_cells(
                 b"12345678", np.array(offsets, np.int64), b"", longs, b"", ends, room, np.full(1, 2, np.uint8)
             )
         with pytest.raises(ValueError, match="lies outside its buffer"):
-            spark_bloom.ask_payload(cell, longs[:0], b"12345678", np.array(offsets, np.int64), room)
+            spark_bloom.query_payload(cell, longs[:0], b"12345678", np.array(offsets, np.int64), room)
     with pytest.raises(ValueError, match="must have the same length"):
-        spark_bloom.ask_payload(cell, longs, b"", ends, room[:, :0])
+        spark_bloom.query_payload(cell, longs, b"", ends, room[:, :0])
     with pytest.raises(ValueError, match="must have the same length"):
-        spark_bloom.ask_cells(cell, np.zeros(1, np.int32), b"", longs, b"", ends, room, np.zeros(1, np.uint8))
+        spark_bloom.query_cells(cell, np.zeros(1, np.int32), b"", longs, b"", ends, room, np.zeros(1, np.uint8))
 
 
 def test_filters_are_queried_by_several_threads() -> None:

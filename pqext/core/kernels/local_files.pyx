@@ -100,13 +100,13 @@ cdef class LocalFile:
             pqext_close(self.number)
 
     def fileno(self):
-        """The file descriptor or handle of the open file."""
+        """Return the file descriptor or handle of the open file."""
         if self.number < 0:
             raise ValueError("I/O operation on closed file")
         return self.number
 
     def close(self):
-        """Close the file, once."""
+        """Close the file, unless it is closed."""
         cdef int number = self.number
         self.number = -1
         if number >= 0:
@@ -139,10 +139,10 @@ cdef void read_all(Place *places, Py_ssize_t count) noexcept nogil:
 
 
 def open_files(list paths not None, int64_t tail_bytes):
-    """Open the files at `paths`, as bytes, and read the last `tail_bytes` of each; None for files that are not opened.
+    """Open the files at `paths`, as bytes, and read the last `tail_bytes` of each. Return None for unopened files.
 
-    They are not regular files, are shorter than the format allows, are being written, or cannot be opened: the caller
-    opens them again to report the reason. Nothing is opened on Windows.
+    A file is not opened if it is not a regular file, is shorter than the format allows, is being written, or causes an
+    error: the caller opens it again to report the reason. No file is opened on Windows.
     """
     cdef Py_ssize_t count = len(paths), i
     cdef Place *places

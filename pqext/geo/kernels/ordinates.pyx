@@ -195,8 +195,9 @@ cdef int visit(const uint8_t *value, size_t size, Coordinates *c, size_t *fault_
 
 
 def take_coordinates(WkbColumn column not None):
-    """Return (x, y, z of all coordinates in the order of the bytes, with NaN for no z; 64-bit offsets of the rows in
-    them).
+    """Return (coordinates, offsets): x, y and z of all coordinates, in the order of the bytes, and offsets of rows.
+
+    A missing z is NaN. Offsets have 64 bits and refer to coordinates.
     """
     cdef Column *c = &column.c
     cdef Geometry geometry

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Test rows against a box: no, yes, or undecided without the exact test."""
+"""Classify rows by their position relative to a box: outside, within, or undecided without the exact test."""
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t
 

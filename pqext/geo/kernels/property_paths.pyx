@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Paths within lines of JSON objects: the number of cells of a table of them, and integers that exceed INT64.
+"""Measure the paths within lines of JSON objects: the size of a table of them, and integers that exceed INT64.
 
 The lines have been validated. Paths are identified by hashes of the names on them.
 """
@@ -174,10 +174,11 @@ cdef object names_of(Paths *t, int64_t path):
 
 
 def measure(lines not None, uint64_t seed, int64_t most):
-    """Measure a table of the objects in `lines`: (cells, names, paths of integers beyond INT64).
+    """Return the size of a table of the objects in `lines`, as (number of cells, number of names, large paths).
 
-    A cell is a slot for the value of a name: each name has one per row, or per element of the lists that contain it.
-    The paths contain only integers. Lines are scanned until there are `most` paths. `seed` is a random number.
+    A name has a cell for each row, or for each element of the innermost list that contains it. Large paths contain
+    only integers, some of which exceed INT64. Lines are scanned until there are `most` paths. `seed` is a random
+    number.
     """
     cdef Py_buffer view
     cdef Paths t

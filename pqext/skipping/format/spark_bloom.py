@@ -152,11 +152,11 @@ class _Query:
 
     def evaluate(self, cells: pa.Array) -> NDArray[np.bool_]:
         data, offsets = _bytes_of(cells)
-        out = np.full(len(cells), spark_bloom.ASKED, np.uint8)
+        out = np.full(len(cells), spark_bloom.UNDECIDED, np.uint8)
         if cells.null_count:
             out[np.asarray(cells.is_null())] = 1
         prefixes: set[bytes] = set()
-        while (pending := np.flatnonzero(out == spark_bloom.ASKED)).size:
+        while (pending := np.flatnonzero(out == spark_bloom.UNDECIDED)).size:
             if len(prefixes) == _MOST_PREFIXES:
                 for row in pending:
                     out[row] = self._evaluate_cell(data[offsets[row] : offsets[row + 1]])
@@ -168,14 +168,14 @@ class _Query:
                 out[row] = self._evaluate_cell(cell)
                 continue
             prefixes.add(prefix)
-            spark_bloom.ask_cells(data, offsets, view(prefix), *self._values, out)
+            spark_bloom.query_cells(data, offsets, view(prefix), *self._values, out)
         may_contain: NDArray[np.bool_] = out != 0
         return may_contain
 
     def _evaluate_cell(self, cell: Bytes) -> bool:
         """Return whether the filter in ``cell`` may contain one of the values. The cell is parsed as a Java object."""
         payload = unwrap_filter(cell.tobytes())
-        return payload is None or spark_bloom.ask_payload(view(payload), *self._values)
+        return payload is None or spark_bloom.query_payload(view(payload), *self._values)
 
 
 def unwrap_filter(cell: bytes) -> bytes | None:

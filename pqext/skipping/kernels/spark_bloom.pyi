@@ -3,17 +3,17 @@ from numpy.typing import NDArray
 
 from pqext.core.kernels import Readable
 
-ASKED: int
+UNDECIDED: int
 
 _Longs = NDArray[np.int64]
 _Offsets = NDArray[np.int32] | NDArray[np.int64]
 _Words = NDArray[np.uint64]
-_Room = NDArray[np.uint32]
+_Hashes = NDArray[np.uint32]
 
 def insert_longs(values: _Longs, functions: int, words: _Words) -> None: ...
 def insert_bytes(data: Readable, offsets: _Offsets, functions: int, words: _Words) -> None: ...
-def ask_cells(
-    data: Readable, offsets: _Offsets, prefix: Readable, longs: _Longs, text: Readable, ends: _Longs, room: _Room,
+def query_cells(
+    data: Readable, offsets: _Offsets, prefix: Readable, longs: _Longs, text: Readable, ends: _Longs, hashes: _Hashes,
     out: NDArray[np.uint8],
 ) -> None: ...
-def ask_payload(data: Readable, longs: _Longs, text: Readable, ends: _Longs, room: _Room) -> bool: ...
+def query_payload(data: Readable, longs: _Longs, text: Readable, ends: _Longs, hashes: _Hashes) -> bool: ...

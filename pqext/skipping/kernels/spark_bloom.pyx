@@ -16,7 +16,7 @@ cdef enum:
     PENDING = 2
     MOST_FUNCTIONS = 1024
 
-ASKED = PENDING
+UNDECIDED = PENDING
 
 cdef extern from *:
     """
@@ -138,7 +138,10 @@ cdef inline uint32_t word_at(const Payload *payload, Py_ssize_t at) noexcept nog
 
 
 cdef bint lay_out(const uint8_t *at, Py_ssize_t left, Payload *payload) noexcept nogil:
-    """Return whether the rest of a cell consists of blocks of one size, except a shorter last block, and their end."""
+    """Read the layout of the rest of a cell, and return whether it is supported.
+
+    The rest must consist of blocks of one size, except that the last block may be shorter, and their end marker.
+    """
     cdef Py_ssize_t size, head
     payload.base, payload.size, payload.block, payload.gap = at, 0, 0, 5
     while True:
@@ -161,7 +164,7 @@ cdef bint lay_out(const uint8_t *at, Py_ssize_t left, Payload *payload) noexcept
         left -= head + size
 
 
-cdef struct Asked:
+cdef struct QueryValues:
     const int64_t *longs
     Py_ssize_t count_longs
     const uint8_t *text
@@ -171,20 +174,22 @@ cdef struct Asked:
     const uint32_t *seconds
 
 
-cdef inline void hash_one(const Asked *asked, Py_ssize_t i, uint32_t seed, uint32_t *first, uint32_t *second) noexcept nogil:
+cdef inline void hash_one(
+    const QueryValues *query, Py_ssize_t i, uint32_t seed, uint32_t *first, uint32_t *second
+) noexcept nogil:
     cdef const uint8_t *text
     cdef Py_ssize_t size
-    if i < asked.count_longs:
-        first[0] = hash_long(asked.longs[i], seed)
-        second[0] = hash_long(asked.longs[i], first[0])
+    if i < query.count_longs:
+        first[0] = hash_long(query.longs[i], seed)
+        second[0] = hash_long(query.longs[i], first[0])
     else:
-        i -= asked.count_longs
-        text, size = asked.text + asked.ends[i], asked.ends[i + 1] - asked.ends[i]
+        i -= query.count_longs
+        text, size = query.text + query.ends[i], query.ends[i + 1] - query.ends[i]
         first[0] = hash_bytes(text, size, seed)
         second[0] = hash_bytes(text, size, first[0])
 
 
-cdef bint may_hold(const Payload *payload, const Asked *asked) noexcept nogil:
+cdef bint may_hold(const Payload *payload, const QueryValues *query) noexcept nogil:
     """Return whether a filter may contain one of the values. True for filters that are not supported."""
     cdef Py_ssize_t i, words, head = 12
     cdef uint32_t version, functions, count, first, second, seed = 0, step
@@ -203,11 +208,11 @@ cdef bint may_hold(const Payload *payload, const Asked *asked) noexcept nogil:
     if words != <Py_ssize_t> count or (payload.size - head) & 7:
         return True
     bits = <uint64_t> words * 64
-    for i in range(asked.count_longs + asked.count_texts):
+    for i in range(query.count_longs + query.count_texts):
         if seed == 0:
-            first, second = asked.firsts[i], asked.seconds[i]
+            first, second = query.firsts[i], query.seconds[i]
         else:
-            hash_one(asked, i, seed, &first, &second)
+            hash_one(query, i, seed, &first, &second)
         combined = <uint64_t> (<int64_t> <int32_t> first * <int64_t> 0x7FFFFFFF)
         found = True
         for step in range(functions):
@@ -225,37 +230,39 @@ cdef bint may_hold(const Payload *payload, const Asked *asked) noexcept nogil:
     return False
 
 
-cdef Asked asked_of(const int64_t[::1] longs, const uint8_t[::1] text, const int64_t[::1] ends, uint32_t[:, ::1] room):
-    """Return the query values, with hashes for most filters in `room`."""
-    cdef Asked asked
+cdef QueryValues prepare_values(
+    const int64_t[::1] longs, const uint8_t[::1] text, const int64_t[::1] ends, uint32_t[:, ::1] hashes
+):
+    """Return the query values, with the hashes for filters without a seed in `hashes`."""
+    cdef QueryValues query
     cdef Py_ssize_t i, texts = ends.shape[0] - 1
-    if texts < 0 or room.shape[0] != 2 or room.shape[1] != longs.shape[0] + texts or room.shape[1] < 1:
+    if texts < 0 or hashes.shape[0] != 2 or hashes.shape[1] != longs.shape[0] + texts or hashes.shape[1] < 1:
         raise ValueError("values and output must have the same length")
     for i in range(texts):
         if ends[i] < 0 or ends[i + 1] < ends[i] or ends[i + 1] > text.shape[0]:
             raise ValueError("a byte string lies outside its buffer")
-    asked.longs = &longs[0] if longs.shape[0] else NULL
-    asked.count_longs = longs.shape[0]
-    asked.text = &text[0] if text.shape[0] else <const uint8_t *> &room[0, 0]
-    asked.ends = &ends[0]
-    asked.count_texts = texts
-    for i in range(room.shape[1]):
-        hash_one(&asked, i, 0, &room[0, i], &room[1, i])
-    asked.firsts, asked.seconds = &room[0, 0], &room[1, 0]
-    return asked
+    query.longs = &longs[0] if longs.shape[0] else NULL
+    query.count_longs = longs.shape[0]
+    query.text = &text[0] if text.shape[0] else <const uint8_t *> &hashes[0, 0]
+    query.ends = &ends[0]
+    query.count_texts = texts
+    for i in range(hashes.shape[1]):
+        hash_one(&query, i, 0, &hashes[0, i], &hashes[1, i])
+    query.firsts, query.seconds = &hashes[0, 0], &hashes[1, 0]
+    return query
 
 
-def ask_cells(
+def query_cells(
     const uint8_t[::1] data, const offset_t[::1] offsets, const uint8_t[::1] prefix, const int64_t[::1] longs,
-    const uint8_t[::1] text, const int64_t[::1] ends, uint32_t[:, ::1] room, uint8_t[::1] out,
+    const uint8_t[::1] text, const int64_t[::1] ends, uint32_t[:, ::1] hashes, uint8_t[::1] out,
 ):
     """Query the filters in cells between `offsets` whose `out` is 2 and that begin with `prefix`.
 
     The values are `longs` and the byte strings of `text` between `ends`. `out` becomes 0 if a filter contains none of
     them, and 1 if it may contain one or is corrupt. It stays 2 for a cell with another prefix, or with blocks of
-    several sizes. `room` has two rows, and a column per value.
+    several sizes. `hashes` has two rows, and a column per value.
     """
-    cdef Asked asked = asked_of(longs, text, ends, room)
+    cdef QueryValues query = prepare_values(longs, text, ends, hashes)
     cdef Py_ssize_t i, length = data.shape[0], start_size = prefix.shape[0], left
     cdef int64_t start, stop
     cdef Payload payload
@@ -274,17 +281,17 @@ def ask_cells(
             if start_size and memcmp(&data[start], &prefix[0], start_size) != 0:
                 continue
             if lay_out(&data[start] + start_size, left, &payload):
-                out[i] = PERHAPS if may_hold(&payload, &asked) else ABSENT
+                out[i] = PERHAPS if may_hold(&payload, &query) else ABSENT
     if bad:
         raise ValueError("a cell lies outside its buffer")
 
 
-def ask_payload(
+def query_payload(
     const uint8_t[::1] data, const int64_t[::1] longs, const uint8_t[::1] text, const int64_t[::1] ends,
-    uint32_t[:, ::1] room,
+    uint32_t[:, ::1] hashes,
 ):
-    """Return whether the filter in `data` may contain any of the values; see `ask_cells`."""
-    cdef Asked asked = asked_of(longs, text, ends, room)
+    """Return whether the filter in `data` may contain any of the values, which are passed as to `query_cells`."""
+    cdef QueryValues query = prepare_values(longs, text, ends, hashes)
     cdef Payload payload
     cdef bint found
     if data.shape[0] == 0:
@@ -293,5 +300,5 @@ def ask_payload(
     payload.size = payload.block = data.shape[0]
     payload.gap = payload.last = 0
     with nogil:
-        found = may_hold(&payload, &asked)
+        found = may_hold(&payload, &query)
     return found

@@ -161,8 +161,8 @@ cdef class PageTable:
             raise IndexError(f"page {page} is out of range for {self.size} pages")
         return self.entries[page].offset
 
-    def until(self, Py_ssize_t first, int64_t entries):
-        """Return the end of the pages from `first` on that contain at least `entries` entries."""
+    def find_end(self, Py_ssize_t first, int64_t entries):
+        """Return the end of the shortest run of pages from `first` on that contains at least `entries` entries."""
         cdef Py_ssize_t i = max(first, 0)
         while i < self.size and entries > 0:
             entries -= self.entries[i].count
@@ -177,7 +177,7 @@ cdef class PageTable:
                 return True
         return False
 
-    def place(self, Py_ssize_t first, starts, sizes, rows, bint flat):
+    def assign_rows(self, Py_ssize_t first, starts, sizes, rows, bint flat):
         """Assign the rows of the offset index to the pages from `first` on.
 
         Return False if the index contradicts the pages.
@@ -201,8 +201,11 @@ cdef class PageTable:
                 return [self.entries[i].rows for i in range(max(first, 0), min(stop, self.size))]
         return None
 
-    def group(self, Py_ssize_t first, Py_ssize_t stop, int64_t most):
-        """Return the end of the pages from `first` on with one layout that are opened together, about `most` bytes."""
+    def find_group_end(self, Py_ssize_t first, Py_ssize_t stop, int64_t most):
+        """Return the end of the pages from `first` on that `open` can process together.
+
+        These pages have one layout. They end with the page at which their size reaches `most` bytes.
+        """
         cdef Py_ssize_t i = first
         cdef int64_t held = 0
         cdef PageEntry *one
@@ -220,7 +223,7 @@ cdef class PageTable:
             i += 1
         return i
 
-    def unpacked(self, Py_ssize_t first, Py_ssize_t stop):
+    def uncompressed_size(self, Py_ssize_t first, Py_ssize_t stop):
         """Return the uncompressed size of the pages in bytes."""
         cdef Py_ssize_t i
         cdef int64_t total = 0
@@ -228,7 +231,7 @@ cdef class PageTable:
             total += self.entries[i].unpacked
         return total
 
-    def stored(self, Py_ssize_t first, Py_ssize_t stop):
+    def stored_size(self, Py_ssize_t first, Py_ssize_t stop):
         """Return the stored size of the pages in bytes."""
         cdef Py_ssize_t i
         cdef int64_t total = 0

@@ -146,7 +146,8 @@ def view_plain(
     """Fill `out`, two words per slot, with the views of PLAIN pages. Return the pages to which views refer.
 
     `slots` has a number per page; `present` flags slots with values, or is empty if all have one. Page `i` of the
-    result is buffer `first + i`. Views of slots without a value are zero. Raises an error if `text` is not UTF-8.
+    result is buffer `first + i`. Views of slots without a value are zero. With `text`, values that are not UTF-8 raise
+    an error.
     """
     cdef Py_ssize_t i
     cdef int64_t total = 0
@@ -191,7 +192,7 @@ def view_values(const uint8_t[::1] data, const int32_t[::1] offsets, int buffer,
     """Fill `out`, two words per value, with views of the values between `offsets` of `data`, Arrow's buffer number
     `buffer`.
 
-    Return whether a view refers to the buffer. Raises an error if `text` is not UTF-8.
+    Return whether a view refers to the buffer. With `text`, values that are not UTF-8 raise an error.
     """
     cdef Py_ssize_t i, count = offsets.shape[0] - 1
     cdef int status = OK

@@ -88,7 +88,7 @@ class TableDecoder:
         table = self._table
         if not table.size:
             return None
-        stop = table.until(0, entries)
+        stop = table.find_end(0, entries)
         before = table.count(0, stop - 1)
         if table.is_long(stop - 1, stop, 2 * max(LONG_PAGE, entries - before), SPLIT_BYTES):
             raise FallbackRequired
@@ -113,7 +113,7 @@ class TableDecoder:
         opened. Also raises :class:`FallbackRequired` if the rows of pages cannot be counted.
         """
         row_ends = self._skip_to_row(int(positions[0]))
-        stop = self._table.group(0, len(row_ends), GROUP_BYTES)
+        stop = self._table.find_group_end(0, len(row_ends), GROUP_BYTES)
         until = np.searchsorted(positions, row_ends[:stop])
         is_empty = until == np.concatenate(([0], until[:-1]))
         stop = int(np.argmax(is_empty)) if is_empty.any() else stop
@@ -151,7 +151,7 @@ class TableDecoder:
         """Decode the rows at ``positions`` in the first pages, whose end rows are ``row_ends``."""
         stop = len(row_ends)
         table, node = self._table, self._shape.node
-        encoding, count, unpacked = table.encoding(0), table.count(0, stop), table.unpacked(0, stop)
+        encoding, count, unpacked = table.encoding(0), table.count(0, stop), table.uncompressed_size(0, stop)
         scratch = estimate_scratch_bytes(unpacked, count, encoding, node.leaf_type.width) + unpacked + 4 * count
         self._account.reserve(scratch)
         if self._checksums and not table.verify(0, stop, isal_zlib.crc32):
@@ -229,7 +229,7 @@ class TableDecoder:
             if page_span.places is not None:
                 first, self._placed = self._placed, self._placed + self._table.size - size
                 starts, sizes, rows = (part[first : self._placed] for part in page_span.places)
-                if not self._table.place(size, starts, sizes, rows, not self._shape.node.max_repetition_level):
+                if not self._table.assign_rows(size, starts, sizes, rows, not self._shape.node.max_repetition_level):
                     raise FallbackRequired
             count = self._table.count(size)
             self._waiting += count
@@ -253,7 +253,7 @@ class TableDecoder:
     def _open_dictionary(self) -> Dictionary:
         if self._checksums and not self._table.verify(0, 1, isal_zlib.crc32):
             raise FallbackRequired
-        size = self._table.unpacked(0, 1)
+        size = self._table.uncompressed_size(0, 1)
         self._account.reserve(size)
         opened = self._table.dictionary(self._unpack)
         if opened is None:
@@ -265,14 +265,14 @@ class TableDecoder:
 
     def _decode(self, stop: int, required_entries: int | None) -> LeafColumn:
         table, shape, node = self._table, self._shape, self._shape.node
-        expected = min(table.unpacked(0, stop), _MOST_EXPECTED * table.stored(0, stop))
+        expected = min(table.uncompressed_size(0, stop), _MOST_EXPECTED * table.stored_size(0, stop))
         builder = LeafColumnBuilder(shape, table.count(0, stop), self._account, expected, required_entries)
         width = node.leaf_type.width
         first, at = self.decoded_rows == 0, 0
         while at < stop:
-            end = table.group(at, stop, GROUP_BYTES)
+            end = table.find_group_end(at, stop, GROUP_BYTES)
             encoding, entries = table.encoding(at), table.count(at, end)
-            scratch = estimate_scratch_bytes(table.unpacked(at, end), entries, encoding, width)
+            scratch = estimate_scratch_bytes(table.uncompressed_size(at, end), entries, encoding, width)
             self._account.reserve(scratch)
             if self._checksums and not table.verify(at, end, isal_zlib.crc32):
                 raise FallbackRequired
