@@ -124,10 +124,17 @@ def _to_fixed_size_list(array: pa.Array, target: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(target, count, [validity], children=[values])
 
 
+_NEARLY_ALL = 0.9
+"""Minimum fraction of rows from which filtering each column by the mask is faster than by positions."""
+
+
 def filter_batch(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
     """Return the rows of ``batch`` where ``mask`` is true. Types that Arrow cannot filter are supported too."""
+    is_dense = batch.num_columns == 1 and not batch.column(0).null_count
     try:
-        return batch.filter(mask)
+        if not is_dense and mask.true_count <= _NEARLY_ALL * len(mask):
+            return batch.filter(mask)  # Arrow converts the mask to positions, which all columns share
+        return pa.RecordBatch.from_arrays([column.filter(mask) for column in batch.columns], schema=batch.schema)
     except pa.ArrowNotImplementedError:
         flags = mask.fill_null(False).to_numpy(zero_copy_only=False)
         return pa.RecordBatch.from_arrays(
