@@ -1,19 +1,24 @@
-"""Select rows of batches by masks, flags and row numbers."""
+"""Select rows of batches by masks, flags and row numbers, and restore the types of their columns."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pqext.core.base.buffers import view
+from pqext.core.base.buffers import numbers, view
+from pqext.core.base.usage import Budget
 from pqext.core.kernels.decode import selected_values
 from pqext.core.schema.arrow_schema.arrays import filter_batch
 from pqext.core.schema.row_ranges import RowRanges, flag_rows
+from pqext.core.schema.types.arrow_compute import decode_dictionary
 from pqext.dataset.planning.projection import Fields
+
+PART_BYTES = 32 << 20
+"""Maximum size of dictionary-encoded values that are decoded together, unless a single row is larger."""
 
 
 def flag_remaining(remaining_rows: NDArray[np.int64], part: RowRanges | NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -60,3 +65,46 @@ def select_matching(batch: pa.RecordBatch, mask: pa.BooleanArray, dropped_column
 def without_columns(rows: int) -> pa.RecordBatch:
     """Create a batch of ``rows`` rows that has no columns."""
     return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), rows, [None]))
+
+
+def restore_types(
+    batch: pa.RecordBatch, names: Collection[str], schema: pa.Schema, budget: Budget
+) -> Iterator[pa.RecordBatch]:
+    """Cast the columns ``names`` to their types in ``schema`` if they were read as dictionaries for comparisons.
+
+    The result consists of non-empty parts, because a small dictionary may expand to more bytes than memory allows.
+
+    Raises ``MemoryLimitError`` if a row exceeds ``budget``, or if all values exceed the bytes that may be decoded.
+    """
+    fields = {batch.schema.get_field_index(name): schema.field(name) for name in names}
+    fields = {
+        place: field for place, field in fields.items()
+        if pa.types.is_dictionary(type := batch.schema.types[place]) and type != field.type
+    }
+    ends = np.cumsum(sum((_value_bytes(batch.column(place)) for place in fields), np.zeros(batch.num_rows, np.int64)))
+    start = consumed = 0
+    while start < batch.num_rows:
+        stop = int(np.searchsorted(ends, consumed + min(PART_BYTES, budget.room // 4), side="right"))
+        stop = max(stop, start + 1)
+        size, consumed = int(ends[stop - 1]) - consumed, int(ends[stop - 1])
+        part = batch.slice(start, stop - start)
+        budget.add(size)
+        try:
+            for place, field in fields.items():
+                part = part.set_column(place, field, decode_dictionary(part.column(place)).cast(field.type))
+            yield part
+        finally:
+            budget.add(-size)
+        start = stop
+
+
+def _value_bytes(column: pa.DictionaryArray) -> NDArray[np.int64]:
+    """Return the number of bytes of the string or byte array in each row of a column; 0 for nulls."""
+    values = column.dictionary
+    if not len(values):
+        return np.zeros(len(column), np.int64)
+    offsets = numbers(values.buffers()[1], np.int32, values.offset, len(values) + 1)
+    is_valid = column.is_valid()
+    places = pc.if_else(is_valid, column.indices, pa.scalar(0, column.indices.type)).to_numpy()
+    sizes: NDArray[np.int64] = (offsets[places + 1] - offsets[places]) * is_valid.to_numpy(zero_copy_only=False)
+    return sizes.astype(np.int64)

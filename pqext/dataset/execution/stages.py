@@ -17,18 +17,18 @@ from numpy.typing import NDArray
 
 from pqext.core.base.errors import InvalidValueError, OffsetIndexError, ParquetError
 from pqext.core.base.threads import thread_count
-from pqext.core.base.usage import Usage
+from pqext.core.base.usage import Budget, Usage
 from pqext.core.read.deleted_rows import exclude_rows
 from pqext.core.read.reader import ParquetFile
 from pqext.core.schema.arrow_schema.arrays import filter_batch
 from pqext.core.schema.row_ranges import NumberQueue, RowQueue, RowRanges, row_numbers
-from pqext.core.schema.types.arrow_compute import decode_dictionary
 from pqext.dataset.evaluation.evaluate import Prepared, evaluate
 from pqext.dataset.execution.parallel_decoding import Part, Run, decode_in_parallel, divide_plans, has_min_bytes
 from pqext.dataset.execution.row_selection import (
     combine_columns,
     flag_remaining,
     matching_positions,
+    restore_types,
     select_flagged,
     select_matching,
     without_columns,
@@ -163,14 +163,17 @@ def _read_unfiltered(
 class _Window:
     """Rows of a row group that passed the filters evaluated so far, and the columns read for these rows.
 
-    ``schema`` is the schema of these columns in the result.
+    ``schema`` is the schema of these columns in the result, and ``budget`` limits the size of their values.
     """
 
     schema: pa.Schema
+    budget: Budget
     looked_at: int = 0
     rows: list[NDArray[np.int64]] = field(default_factory=list)
     kept: list[pa.RecordBatch] = field(default_factory=list)
     kept_bytes: int = 0
+    is_complete: bool = True
+    """Whether ``kept`` contains all rows. If not, the values of a batch are too large to buffer."""
 
     def evaluate(
         self, stage: Stage, batch: pa.RecordBatch, fields: Fields,
@@ -194,25 +197,25 @@ class _Window:
                 numbers = rows if isinstance(rows, np.ndarray) else row_numbers(rows)
                 self.rows.append((numbers if flags is None else numbers[flags])[matching_positions(mask, result)])
             if stage.kept:
-                self.kept.append(restore_types(filter_batch(batch.select(list(stage.kept)), mask), self.schema))
-                self.kept_bytes += self.kept[-1].nbytes
+                matching_rows = filter_batch(batch.select(list(stage.kept)), mask)
+                part = next(restore_types(matching_rows, stage.kept, self.schema, self.budget))
+                self.kept.append(part)
+                self.kept_bytes += part.nbytes
+                self.is_complete &= part.num_rows == result
         return mask
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no more columns may be buffered."""
+        return self.kept_bytes > _KEPT_BYTES or not self.is_complete
 
     def row_numbers(self) -> NDArray[np.int64]:
         """Return the numbers of the remaining rows."""
         return np.concatenate(self.rows) if self.rows else np.empty(0, np.int64)
 
     def columns(self) -> pa.RecordBatch | None:
-        """Return the columns read for the remaining rows; None if no columns have been read."""
-        return pa.concat_batches(self.kept) if self.kept else None
-
-
-def restore_types(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Cast columns that were read as dictionaries, for faster comparisons, to their types in ``schema``."""
-    for place, (result, column) in enumerate(zip(batch.schema, batch.columns, strict=True)):
-        if pa.types.is_dictionary(result.type) and (field := schema.field(result.name)).type != result.type:
-            batch = batch.set_column(place, field, decode_dictionary(column).cast(field.type))
-    return batch
+        """Return the columns read for the remaining rows; None if no columns have been read or rows are missing."""
+        return pa.concat_batches(self.kept) if self.kept and self.is_complete else None
 
 
 class _GroupRun:
@@ -220,8 +223,7 @@ class _GroupRun:
 
     def __init__(
         self, file: ParquetFile, plan: RowGroupPlan, computed_columns: Sequence[ComputedColumn], batch_rows: int,
-        statistics: AdaptiveStatistics,
-        shares: int = 1, *, is_separate: bool = False,
+        statistics: AdaptiveStatistics, shares: int = 1, *, is_separate: bool = False,
     ) -> None:
         self._file = file
         self._is_separate = is_separate
@@ -233,6 +235,7 @@ class _GroupRun:
         self._is_measured = True
         self._usage = file.source.usage
         self._deleted = file.deleted_rows.get(plan.index)
+        self._budget = file.budget(shares)
 
     def parts(self) -> Iterator[Part]:
         """Yield the matching rows. Read the row group in stages if the expected saving exceeds the overhead."""
@@ -278,14 +281,15 @@ class _GroupRun:
         queue = RowQueue([range(self._plan.num_rows)] if self._plan.rows is None else self._plan.rows)
         batches = self._batches(first, self._plan.rows, at_once)
         while queue:
-            window = _Window(self._file.arrow_schema)
-            while queue and window.looked_at < most and window.kept_bytes <= _KEPT_BYTES:
+            window = _Window(self._file.arrow_schema, self._budget)
+            while queue and window.looked_at < most and not window.is_full:
                 batch, fields = next(batches)
                 rows = queue.pop(batch.num_rows)
                 window.evaluate(first, batch, fields, rows, self._usage, self._statistics)
             remaining_rows, retained = self._without_deleted(window.row_numbers(), window.columns())
-            remaining_rows, retained, last = self._apply_stages(remaining_rows, retained, next_stages)
-            pays = window.kept_bytes <= _KEPT_BYTES and len(remaining_rows) <= _PAYS * window.looked_at
+            stages = next_stages if window.is_complete else (*next_stages[:-1], _merge_last(first, next_stages[-1]))
+            remaining_rows, retained, last = self._apply_stages(remaining_rows, retained, stages)
+            pays = not window.is_full and len(remaining_rows) <= _PAYS * window.looked_at
             if len(remaining_rows):
                 yield from self._yield_columns(last, remaining_rows, retained)
             most = min(most * _GROWTH, _MOST_ROWS)
@@ -318,7 +322,7 @@ class _GroupRun:
         for stage in filters:
             if not len(remaining_rows):
                 break
-            window, flags = _Window(self._file.arrow_schema), []
+            window, flags = _Window(self._file.arrow_schema, self._budget), []
             rows = self._rows_to_decode(remaining_rows)
             queue = self._queue(rows)
             for batch, fields in self._batches(stage, rows, _STAGE_ROWS):
@@ -327,11 +331,10 @@ class _GroupRun:
                 if remaining.any():
                     batch, fields = select_flagged(batch, fields, remaining)
                     flags.append(window.evaluate(stage, batch, fields, part, self._usage, self._statistics, remaining))
-                if window.kept_bytes > _KEPT_BYTES:
-                    # These columns are read again with those of the last stage.
-                    last = replace(merge_stages([stage, last]), filter=None, asked=())
+                if window.is_full:
+                    last = _merge_last(stage, last)
                     stage = replace(stage, kept=())
-                    window.kept, window.kept_bytes = [], 0
+                    window.kept, window.kept_bytes, window.is_complete = [], 0, True
             remaining_rows = window.row_numbers()
             if columns is not None:
                 columns = filter_batch(columns, pa.concat_arrays(flags))
@@ -375,9 +378,13 @@ class _GroupRun:
                     self._statistics.pays = mask.true_count <= _PAYS * batch.num_rows
                     self._is_measured = True
                 batch = select_matching(batch, mask, {*stage.compared}.difference(stage.kept))
-                batch = restore_types(batch, self._file.arrow_schema) if stage.kept else batch
                 arrays = [array.filter(mask) for array in arrays]
-            if batch.num_rows:
+            if stage.filter is not None and stage.kept:
+                start = 0
+                for part in restore_types(batch, stage.kept, self._file.arrow_schema, self._budget):
+                    yield part, [array.slice(start, part.num_rows) for array in arrays]
+                    start += part.num_rows
+            elif batch.num_rows:
                 yield batch, arrays
 
     def _queue(self, rows: Rows) -> RowQueue | NumberQueue:
@@ -410,6 +417,11 @@ class _GroupRun:
         """Return the rows to decode: only ``remaining_rows``, or all rows of the plan if most of them remain."""
         is_dense = len(remaining_rows) >= _NEARLY_ALL * self._plan.rows_read and not self._is_separate
         return self._plan.rows if is_dense else remaining_rows
+
+
+def _merge_last(stage: Stage, last: Stage) -> Stage:
+    """Return a last stage that also reads the columns of ``stage`` for rows that match its filter already."""
+    return replace(merge_stages([stage, last]), filter=None, asked=(), kept=(), compared=())
 
 
 Rows = RowRanges | NDArray[np.int64] | None
