@@ -76,7 +76,7 @@ class BuildKernels(build_ext):
 class NameFolder(editable_wheel):
     """An editable install that names this folder in a ``.pth`` file, where type checkers and editors find the types.
 
-    By default setuptools installs an import hook for packages beside ``setup.py``, which only the interpreter asks.
+    By default setuptools installs an import hook for packages next to ``setup.py``, which only the interpreter uses.
     """
 
     def finalize_options(self):

@@ -75,7 +75,7 @@ _new_files = option_group(
     "new_files",
     _NewFiles,
     option("--partition-by", metavar="a,b...", help="Partition columns of a new table."),
-    option("--sort-by", metavar="a,b...", help="Columns by which the rows are sorted."),
+    option("--sort-by", metavar="a,b...", help="Columns to sort the rows by."),
     _file_size,
     option("--shredding", metavar="[COLUMN=]infer|none|DDL", multiple=True, help=_shredding_help),
     _allow,

@@ -292,7 +292,7 @@ def _remarks(
     job: Job, source: Source, files: tuple[FilePicture, ...], lost_lines: list[str], points: int, drawn_count: int
 ) -> tuple[str, ...]:
     notes = [
-        "Bytes read are those of column chunks and of the footer, which every query reads.",
+        "The bytes read include column chunks and the footer, which every query reads.",
         _describe_sizes(files),
     ]
     rows = files[0].rows
@@ -320,11 +320,11 @@ def _remarks(
 def _describe_sizes(files: tuple[FilePicture, ...]) -> str:
     groups = len(files[0].row_groups)
     few = files[0].rows < 10_000 * groups
-    many = ", many for so few rows so that there is something to skip," if few and groups > 1 else ""
+    many = ", which are many for a small file, so that queries can skip some," if few and groups > 1 else ""
     shares = "; ".join(_describe_file_sizes(file) for file in files)
     return (
-        f"Where the bytes are: each of the {with_noun(groups, 'row group')}{many} has a chunk, indexes and an entry in "
-        f"the footer for every leaf column, so that a schema of more fields costs more. {shares}."
+        f"Distribution of bytes: each of the {with_noun(groups, 'row group')}{many} has a chunk, indexes and a "
+        f"footer entry for every leaf column, so a schema with more fields costs more. {shares}."
     )
 
 

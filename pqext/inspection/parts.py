@@ -331,7 +331,7 @@ def _remarks(finder: _Finder, overlap_count: int) -> Iterator[str]:
             yield f"{text}: {with_noun(count, noun)}"
     yield from finder.damaged[:20]
     if len(finder.damaged) > 20:
-        yield f"Further damage: {with_noun(len(finder.damaged) - 20, 'place')}"
+        yield f"Further damage: {with_noun(len(finder.damaged) - 20, 'location')}"
 
 
 def _format_location(chunk: ColumnChunk | None) -> str:

@@ -20,8 +20,8 @@ _WIDE = _CELL + _FINEST
 _MOST_CUTS = 200
 """Maximum number of lines. If there are more, none are drawn, because they would hide the parts between them."""
 _ABOUT = (
-    "What lies where in the file, drawn to scale. Neighbours too small to tell apart are drawn above one another, "
-    "by their share of bytes."
+    "The parts of the file at their offsets, drawn to scale. Neighbours that are too small to distinguish are stacked, "
+    "with heights in proportion to their sizes."
 )
 _COLOURS = {
     "dictionary": ("#8a5a00", "#f0b429"), "data": ("#0b6e8f", "#4cc3e6"), "pages": ("#3b7d5a", "#6fcf97"),
@@ -98,7 +98,7 @@ def render(page: LayoutPage) -> str:
     body = tag(
         "main",
         tag("header", tag("h1", page.title), tag("p", _ABOUT), facts),
-        _titled_list("What could be smaller", page.savings, "Nothing was found that is plainly too large."),
+        _titled_list("Possible savings", page.savings, "No part of the file is obviously too large."),
         tag(
             "section", tag("h2", "The file from its first byte to its last"), _draw_strip(page.whole),
             _part_table(page.kinds),

@@ -17,7 +17,7 @@ from pqext.dataset.writing.part_files import Division, WrittenFile
 TARGET_FILE_BYTES = 128 << 20
 """Approximate size of new files in bytes."""
 MIN_AGE = timedelta(days=7)
-"""Age from which a file without references is a leftover. A younger file may belong to a running job."""
+"""Minimum age of a leftover file. A younger file without references may belong to a running job."""
 
 
 class TableConflictError(ParquetError):

@@ -60,7 +60,7 @@ def describe(
 
     Args:
         table: A Delta or Iceberg table, as in :func:`append`.
-        older_than: Age from which files without references are leftovers, as in :func:`clean`.
+        older_than: Minimum age of leftovers, as in :func:`clean`.
         storage_options: Credentials and other options of the object store.
 
     Raises:
@@ -102,7 +102,7 @@ def clean(
 
     Args:
         table: A Delta or Iceberg table, as in :func:`append`.
-        older_than: Age from which files are leftovers. It must exceed the duration of the longest job that writes to
+        older_than: Minimum age of leftovers. It must exceed the duration of the longest job that writes to
             the table, because no version refers to the files of a job before its commit.
         dry_run: Whether to return the leftovers without removing them.
         storage_options: Credentials and other options of the object store.

@@ -153,7 +153,7 @@ def recluster(
 
     Rows that do not fit into memory are sorted in temporary files. A partition is not rewritten if an earlier call with
     the same keys and options has sorted it, and it has not changed since. If the keys are computed or the schema has
-    changed, all partitions are sorted again. The other arguments, the result and the errors are those of
+    changed, all partitions are sorted again. For the other arguments, the result and the errors, see
     :func:`compact`.
 
     Args:
@@ -217,7 +217,7 @@ def reshred(
 ) -> TableRewrite:
     """Rewrite each file with another shredding of VARIANT columns, in one commit; ``{}`` removes the shredding.
 
-    The other arguments, the result and the errors are those of :func:`compact`.
+    For the other arguments, the result and the errors, see :func:`compact`.
 
     Args:
         table: As in :func:`compact`.

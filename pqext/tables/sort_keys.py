@@ -40,7 +40,7 @@ def key_items(by: Any) -> tuple[str | Value, ...]:
 
 @dataclass(frozen=True)
 class SortKeys:
-    """Keys by which rows are sorted: values, or a single geometry column."""
+    """Sort keys of rows: values, or a single geometry column."""
 
     values: tuple[Value, ...]
     name: str
@@ -68,7 +68,7 @@ class SortKeys:
 
     @property
     def columns(self) -> frozenset[str]:
-        """Names of the top-level columns from which the keys are computed."""
+        """Names of the top-level columns that the keys use."""
         return frozenset(operand_column(base).path[0] for value in self.values for base in bases(value))
 
     def describe(

@@ -131,7 +131,7 @@ def overwrite(
 
     A Delta table is created if it does not exist. The schema of an existing table does not change. If another writer
     adds rows to the replaced partitions in the meantime, the call raises ``TableConflictError`` and changes nothing.
-    The other arguments, the result and the errors are those of :func:`append`.
+    For the other arguments, the result and the errors, see :func:`append`.
 
     Args:
         table: As in :func:`append`.
@@ -185,7 +185,7 @@ def replace_files(
 ) -> TableCommit:
     """Replace files of a table with the rows of ``source``, in one commit.
 
-    The other arguments, the result and the errors are those of :func:`append`.
+    For the other arguments, the result and the errors, see :func:`append`.
 
     Args:
         table: As in :func:`append`.

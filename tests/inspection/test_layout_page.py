@@ -54,7 +54,7 @@ def test_drawn_areas_are_proportional_to_bytes() -> None:
 
 def test_page_begins_with_possible_savings() -> None:
     titles = re.findall("<h2>(.*?)</h2>", layout(written()).to_html())
-    assert titles[:2] == ["What could be smaller", "The file from its first byte to its last"]
+    assert titles[:2] == ["Possible savings", "The file from its first byte to its last"]
 
 
 def test_names_from_the_file_are_escaped() -> None:

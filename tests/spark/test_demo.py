@@ -200,7 +200,7 @@ def test_both_schemas_are_reported_with_sizes_and_origin(demo: Demo) -> None:
         data = path.read_bytes()
         assert picture.footer == int.from_bytes(data[-8:-4], "little")
         assert picture.size == len(data)
-    assert any("Where the bytes are" in note and "inferred schema" in note for note in demo.report.notes)
+    assert any("Distribution of bytes" in note and "inferred schema" in note for note in demo.report.notes)
     assert chosen.schema in html.unescape((demo.folder / "report.html").read_text("utf-8"))
 
 

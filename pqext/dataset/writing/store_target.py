@@ -314,7 +314,7 @@ class StoreTarget:
         last, success = self._last_job()
         batch = None if journal.batch is None else Batch(*journal.batch, journal.job)
         streamed, stream = (b"", None) if batch is None else self._get_or_none(batch.name)
-        # If another process has ended the job, the marks may be those of later jobs.
+        # If another process has ended the job, the marks may belong to later jobs.
         if not self._is_current(journal_data):
             return self._is_published(journal.uploads) is True
         is_void = journal.after is not None and last not in (journal.after, journal.job)

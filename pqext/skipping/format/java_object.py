@@ -212,8 +212,8 @@ class _Stream:
 def write_object(lineage: Sequence[ClassDescription], inner_lineage: Sequence[ClassDescription], data: bytes) -> bytes:
     """Serialise an object with one field: an inner object whose ``writeObject`` method writes ``data``.
 
-    ``lineage`` contains the descriptions of the outer object's class and its superclasses, ``inner_lineage`` those of
-    the inner object. Field types that are objects are written in full at their first use.
+    ``lineage`` contains the descriptions of the outer object's class and its superclasses, and ``inner_lineage`` the
+    descriptions for the inner object. Field types that are objects are written in full at their first use.
     """
     return b"".join([_HEADER, *_start_object(lineage), *_start_object(inner_lineage), *_blocks(data), bytes([_END])])
 

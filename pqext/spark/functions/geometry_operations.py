@@ -224,7 +224,7 @@ def _transform(array: pa.Array, target: int | str, source: int | str | None = No
 
 
 def transform_rows(array: pa.Array, targets: pa.Array, sources: pa.Array | None = None) -> pa.Array:
-    """Transform each geometry from the CRS in ``sources``, by default that of its SRID, to the CRS in ``targets``.
+    """Transform each geometry from the CRS in ``sources``, by default the CRS of its SRID, to the CRS in ``targets``.
 
     Rows without a geometry or a CRS become null. Raises ``TypeError`` for BINARY without ``sources``.
     """

@@ -58,8 +58,8 @@ def schema_of_variant(variant: ColumnOrName) -> Column:
 def schema_of_variant_agg(variant: ColumnOrName) -> Column:
     """Return the common schema of all VARIANT values in a group, as text; VOID if all values are null.
 
-    As for every Arrow aggregate of Spark, the result without rows and without ``groupBy`` has no row, whereas that of
-    Spark's ``schema_of_variant_agg`` is one row, VOID.
+    Without ``groupBy``, the result for an empty data frame has no rows, like the result of all Arrow aggregates of
+    Spark. Spark's ``schema_of_variant_agg`` returns one row, VOID.
 
     Example:
         >>> df.groupBy("country").agg(schema_of_variant_agg("event"))  # doctest: +SKIP

@@ -2,7 +2,7 @@
 
 Staged files are in a hidden folder of the target or in its object store. :mod:`pqext.dataset.writing.commit` and
 :mod:`pqext.dataset.writing.store_target` describe the commit and its state after a crash. An overwrite removes the
-Parquet files that readers of the target see, or those of the written partitions, and fails if the target has other
+Parquet files that readers of the target see, or only files of the written partitions, and fails if the target has other
 files.
 
 With ``geometry={"g": {"order": "hilbert"}}`` each task orders its own rows, ``row_group_bytes`` at a time. Files of

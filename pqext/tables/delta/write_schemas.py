@@ -52,7 +52,7 @@ def struct_of_rows(
     """Return the Delta schema of rows with ``schema``, including the covering columns that the writer adds.
 
     The CRS and edges in the writer's ``options`` take precedence over those in ``schema``. If neither states a CRS and
-    edges, those of the existing ``table`` apply. ``by`` are the partition columns.
+    edges, the CRS and edges of the existing ``table`` apply. ``by`` are the partition columns.
     """
     if table is not None:
         schema = pa.schema(

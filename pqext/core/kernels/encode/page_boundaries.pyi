@@ -34,8 +34,7 @@ def split_pages(
     highest: int,
     values: int,
 ) -> PageBoundaries:
-    """Split a chunk into pages of ``page_rows`` rows, or into pages that begin at the rows ``edges``, of which the
-    first is 0.
+    """Split a chunk into pages of ``page_rows`` rows, or into pages that begin at the rows ``edges``, from 0.
 
     ``repetition`` and ``definition`` are the levels of all entries. Without repetition levels, each entry is a row.
     Without definition levels, each entry has a value, or no entry has a value if ``values`` is 0. ``highest`` is the
