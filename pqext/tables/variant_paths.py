@@ -35,6 +35,8 @@ _TYPES = {
     _T.BINARY: pa.binary(), _T.UUID: pa.binary(16), **dict.fromkeys(_INTEGERS, pa.int64()),
 }
 _FLOATS = frozenset({pa.float32(), pa.float64()})
+_BATCH_BYTES = 16 << 20
+"""Maximum size of bounds that are searched together. Each bound needs a copy of the metadata."""
 _VariantPath = tuple[str, ...]
 _PathBound = tuple[pa.DataType | None, Value | None]
 _MICROSECONDS = frozenset({_T.TIME_NTZ, _T.TIMESTAMP, _T.TIMESTAMP_NTZ})
@@ -77,7 +79,7 @@ def _decode(
 ) -> list[dict[_VariantPath, _PathBound]]:
     """Return the type and value at each path of ``variant_paths`` in each bound. Invalid bounds have no paths.
 
-    Bounds with the same metadata, as the files of a table usually have, are searched together.
+    Bounds with the same metadata, as the files of a table usually have, are searched together, up to ``_BATCH_BYTES``.
     """
     result: list[dict[_VariantPath, _PathBound]] = [{} for _ in bounds]
     rows_by_metadata: dict[bytes, list[int]] = {}
@@ -90,15 +92,17 @@ def _decode(
         except (VariantError, ValueError, IndexError):
             continue
         rows_by_metadata.setdefault(metadata, []).append(row)
-    for metadata, rows in rows_by_metadata.items():
-        try:
-            keys = [(key, path) for key, path in _paths(metadata) if path in variant_paths]
-            for row, found in zip(rows, _find(metadata, [values[row] for row in rows], keys), strict=True):
-                result[row] = found
-        except (VariantError, ValueError, IndexError):
-            if len(rows) > 1:  # decode the valid bounds without the invalid one
-                for row in rows:
-                    [result[row]] = _decode([bounds[row]], variant_paths)
+    for metadata, group in rows_by_metadata.items():
+        step = max(_BATCH_BYTES // (len(metadata) + max(len(values[row]) for row in group)), 1)
+        for rows in (group[start : start + step] for start in range(0, len(group), step)):
+            try:
+                keys = [(key, path) for key, path in _paths(metadata) if path in variant_paths]
+                for row, found in zip(rows, _find(metadata, [values[row] for row in rows], keys), strict=True):
+                    result[row] = found
+            except (VariantError, ValueError, IndexError):
+                if len(rows) > 1:  # decode the valid bounds without the invalid one
+                    for row in rows:
+                        [result[row]] = _decode([bounds[row]], variant_paths)
     return result
 
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from pqext import variant
+from pqext.tables import variant_paths
 from pqext.tables.variant_paths import path_ranges
 
 A, B, NESTED = ("a",), ("b",), ("n", "x")
@@ -68,3 +69,21 @@ def test_keys_that_are_not_paths_or_not_requested_are_ignored() -> None:
     values = {"a": 1, "$['a'": 2, "$['c']": 3, "$['a'][0]": 4, "$": 5}
     assert decoded((bound(values), bound(values))) == [{}]
     assert decoded((bound(values | {"$.a": 6}), bound(values | {"$.a": 6}))) == [{A: (pa.int64(), 6, 6)}]
+
+
+def test_long_metadata_of_many_files_is_not_copied_for_all_files_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    original = variant_paths.extract
+
+    def record_size(array: Any, *arguments: Any) -> Any:
+        sizes.append(array.storage.nbytes if isinstance(array, pa.ExtensionArray) else array.nbytes)
+        return original(array, *arguments)
+
+    monkeypatch.setattr(variant_paths, "extract", record_size)
+    names = {f"$['{'k' * 20_000}{n}']": n for n in range(20)}  # 400 kB
+    files = [(bound(names | {"$['a']": n}), bound(names | {"$['a']": n + 1})) for n in range(100)]
+    files[40] = files[40][0], files[40][1][:-2]
+    expected = [{A: (pa.int64(), n, n + 1)} for n in range(100)]
+    expected[40] = {}
+    assert decoded(*files) == expected
+    assert max(sizes) <= 17 << 20
