@@ -33,15 +33,29 @@ def written(**options: Any) -> bytes:
     return sink.getvalue()
 
 
-def with_counts(file: int, *groups: int) -> bytes:
+def with_footer(change: Callable[[metadata.FileMetaData], None]) -> bytes:
     data = written()
     size = int.from_bytes(data[-8:-4], "little")
     footer = decode(metadata.FileMetaData, data[-8 - size : -8])[0]
-    footer.num_rows = file
-    for group, rows in zip(footer.row_groups, groups, strict=True):
-        group.num_rows = rows
+    change(footer)
     raw = encode(footer)
     return data[: -8 - size] + raw + len(raw).to_bytes(4, "little") + b"PAR1"
+
+
+def with_counts(file: int, *groups: int) -> bytes:
+    def change(footer: metadata.FileMetaData) -> None:
+        footer.num_rows = file
+        for group, rows in zip(footer.row_groups, groups, strict=True):
+            group.num_rows = rows
+
+    return with_footer(change)
+
+
+def with_children(count: int) -> bytes:
+    def change(footer: metadata.FileMetaData) -> None:
+        footer.schema[0].num_children = count
+
+    return with_footer(change)
 
 
 @pytest.mark.skipif(not FILES, reason="PARQUET_TEST_DATA does not name a copy of apache/parquet-testing")
@@ -78,8 +92,21 @@ def test_other_footers_are_left_to_the_scan(tmp_path: Path) -> None:
     ):
         path.write_bytes(data)
         assert count_rows(str(path), LIMITS) is None
+    without_schema = with_footer(lambda footer: setattr(footer, "schema", []))
+    for data in (b"PAR2" + written()[4:], written()[30:], with_children(2), without_schema):
+        path.write_bytes(data)
+        with pytest.raises(pqext.CorruptFileError):
+            pqext.scan(path).count()
+        assert count_rows(str(path), LIMITS) is None
     path.write_bytes(written())
     assert count_rows(str(path), pqext.Limits.untrusted(footer_bytes=20)) is None
+
+
+@pytest.mark.skipif(not os.path.isfile("/proc/self/maps"), reason="needs files whose size is not known")
+def test_count_of_a_file_without_a_size_is_a_parquet_error() -> None:
+    assert count_rows("/proc/self/maps", LIMITS) is None
+    with pytest.raises(pqext.CorruptFileError, match="it has 0 bytes"):
+        CliRunner().invoke(app, ["count", "/proc/self/maps"], catch_exceptions=False, standalone_mode=False)
 
 
 def test_options_and_other_sources_need_a_scan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

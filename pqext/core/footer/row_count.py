@@ -1,4 +1,4 @@
-"""Count the rows of an ordinary local file from its Thrift footer, without numpy and without the file's schema."""
+"""Count the rows of an ordinary local file from its Thrift footer, without numpy and without building the schema."""
 
 from __future__ import annotations
 
@@ -14,11 +14,17 @@ _ENCRYPTION_ALGORITHM = 8
 """Id of the field of FileMetaData that only files with encrypted columns have."""
 
 
+class _SchemaElement(Struct):
+    name: str = field(4, "string")
+    num_children: int | None = field(5, "i32", default=None)
+
+
 class _RowGroup(Struct):
     num_rows: int = field(3, "i64")
 
 
 class _FileMetaData(Struct):
+    schema: list[_SchemaElement] = field(2, [_SchemaElement])
     num_rows: int = field(3, "i64")
     row_groups: list[_RowGroup] = field(4, [_RowGroup])
 
@@ -27,8 +33,8 @@ def count_rows(path: str, limits: Limits) -> int | None:
     """Return the number of rows that the footer of a local file states.
 
     Return None if the footer must be read by :func:`pqext.core.footer.reading.read_footer`: if it is encrypted, has
-    only the FlatBuffers format, exceeds ``limits`` or is invalid, or if the rows of the row groups do not add up to the
-    rows of the file.
+    only the FlatBuffers format, exceeds ``limits`` or is invalid, if its schema is not one tree, or if the rows of the
+    row groups do not add up to the rows of the file. Return None too if the file does not start like a Parquet file.
 
     Example:
         >>> import pqext, pyarrow
@@ -37,8 +43,8 @@ def count_rows(path: str, limits: Limits) -> int | None:
         3
     """
     with open(path, "rb") as file:
-        end = file.seek(0, os.SEEK_END) - _TRAILER_BYTES
-        if end < len(_MAGIC):
+        end = os.fstat(file.fileno()).st_size - _TRAILER_BYTES
+        if end < len(_MAGIC) or file.read(len(_MAGIC)) != _MAGIC:
             return None
         file.seek(end)
         trailer = file.read(_TRAILER_BYTES)
@@ -50,6 +56,8 @@ def count_rows(path: str, limits: Limits) -> int | None:
     try:
         metadata, _ = decode(_FileMetaData, footer, limits=limits)
     except (CorruptFileError, LimitError):
+        return None
+    if sum(element.num_children or 0 for element in metadata.schema) != len(metadata.schema) - 1:
         return None
     counts = [group.num_rows for group in metadata.row_groups]
     is_encrypted = any(id == _ENCRYPTION_ALGORITHM for id, _, _ in metadata.unknown)
