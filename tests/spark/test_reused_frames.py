@@ -170,12 +170,12 @@ def test_files_changed_between_two_actions_are_reported(spark: Any, tmp_path: Pa
 
 
 def test_every_read_option_is_preserved_when_planning_again(spark: Any, folder: str) -> None:
-    again = reading._reads[read(spark, folder, ignore_missing_files=True)].again
-    assert isinstance(again, partial)
+    repeat = reading._reads[read(spark, folder, ignore_missing_files=True)].repeat
+    assert isinstance(repeat, partial)
     given = {"spark", "path", "columns", "where"}
     options = set(inspect.signature(read).parameters) - given - {"file_options"}
-    assert {*options, "ignore_missing_files"} == set(again.keywords)
-    assert len(again.args) == len(given) - 1
+    assert {*options, "ignore_missing_files"} == set(repeat.keywords)
+    assert len(repeat.args) == len(given) - 1
 
 
 def test_repeated_task_is_counted_once(tmp_path: Path) -> None:

@@ -210,7 +210,7 @@ def test_spark_metadata_imports_no_module(spark: Any, noted: tuple[str, Any], tm
     udt = {"type": "udt", "class": "x.Y", "pyClass": "antigravity.Y", "sqlType": "long"}
     field = {"name": "id", "type": udt, "nullable": True, "metadata": {}}
     path = write_note(noted[0], json.dumps({"type": "struct", "fields": [field]}), tmp_path / "t.parquet")
-    with pytest.raises(Exception, match=r"the user-defined type x\.Y is not known"):
+    with pytest.raises(Exception, match=r"the user-defined type x\.Y is not supported"):
         read(spark, path)
     assert read(spark, path, columns=["s"]).schema == T.StructType([T.StructField("s", T.StringType())])
 
@@ -232,7 +232,7 @@ def test_unselected_user_defined_types_are_ignored(spark: Any, noted: tuple[str,
         assert read(spark, path, ["id"], condition, engine=engine).collect() == expected != []  # type: ignore[arg-type]
     assert explain_read(path, ["id"], condition, spark=spark).columns == ("id",)
     for columns, where_text in ((["id"], "upper(s) = 'ABC'"), (None, condition)):
-        with pytest.raises(Exception, match=r"the user-defined type no_module\.Y is not known.* \[column s\]"):
+        with pytest.raises(Exception, match=r"the user-defined type no_module\.Y is not supported.* \[column s\]"):
             read(spark, path, columns, where_text).collect()
 
 

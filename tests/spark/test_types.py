@@ -132,7 +132,7 @@ def test_rebuilt_nested_slices_preserve_their_rows() -> None:
 
 def test_missing_column_or_field_is_rejected_and_not_filled_with_nulls() -> None:
     batch = pa.record_batch({"a": [1], "s": [{"x": 1}]})
-    with pytest.raises(ValueError, match="column 'b' is missing or ambiguous among a, s"):
+    with pytest.raises(ValueError, match="column 'b' is missing or repeated in a, s"):
         conform_batch(batch, pa.schema([("a", pa.int64()), ("b", pa.int64())]))
     with pytest.raises(ValueError, match="column 's' has no field 'y', only x"):
         conform_batch(batch, pa.schema([("s", pa.struct([("x", pa.int64()), ("y", pa.int64())]))]))

@@ -235,7 +235,7 @@ def test_aliases_have_sql_names(sql_functions: dict[str, Any]) -> None:
 def test_sql_functions_state_how_many_arguments_they_take(
     sql_functions: dict[str, Any], name: str, count: int, takes: str
 ) -> None:
-    with pytest.raises(TypeError, match=f"^pq_{name}: takes {takes}, not {count}$"):
+    with pytest.raises(TypeError, match=f"^pq_{name}: expected {takes}, not {count}$"):
         sql_functions[f"pq_{name}"](*[pa.array([1.0])] * count)
 
 
