@@ -454,3 +454,12 @@ def test_public_tables_equal_deltalake() -> None:
             different.append(log.parent.name)
     assert compared > 30
     assert different == ["table_with_edge_timestamps"]  # deltalake reads the year 9999 of INT96 as 1816
+
+
+def test_row_numbers_without_other_columns_exclude_deleted_rows(tmp_path: Path) -> None:
+    folder = str(tmp_path)
+    write_deltalake(folder, pa.table({"n": range(100)}), configuration={"delta.enableDeletionVectors": "true"})
+    [path] = adds(folder)
+    delete_rows(folder, path, [3, 70])
+    result = pqext.scan(f"delta:{folder}", [], include_row_numbers="row").to_table()
+    assert result.to_pydict() == {"row": [row for row in range(100) if row not in (3, 70)]}

@@ -132,7 +132,7 @@ def filter_batch(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch
     """Return the rows of ``batch`` where ``mask`` is true. Types that Arrow cannot filter are supported too."""
     is_dense = batch.num_columns == 1 and not batch.column(0).null_count
     try:
-        if not is_dense and mask.true_count <= _NEARLY_ALL * len(mask):
+        if not batch.num_columns or (not is_dense and mask.true_count <= _NEARLY_ALL * len(mask)):
             return batch.filter(mask)  # Arrow converts the mask to positions, which all columns share
         return pa.RecordBatch.from_arrays([column.filter(mask) for column in batch.columns], schema=batch.schema)
     except pa.ArrowNotImplementedError:
