@@ -69,6 +69,9 @@ def test_files_are_split_by_rows_and_bytes(tmp_path: Path) -> None:
     assert [file.rows for file in saved.files] == [30, 30, 30, 10]
     rows = [pq.read_metadata(path).num_rows for path in (tmp_path / "rows").glob("*.parquet")]
     assert sorted(rows) == [10, 30, 30, 30]
+    small = TABLE.to_reader(max_chunksize=20)
+    saved = pqext.write_dataset(small, tmp_path / "batches", max_records_per_file=30)
+    assert [file.rows for file in saved.files] == [30, 30, 30, 10]
     many = pa.table({"id": range(400_000)})
     options: dict[str, Any] = {"row_group_rows": 50_000, "encodings": "plain"}
     saved = pqext.write_dataset(many, tmp_path / "bytes", target_file_bytes=500_000, **options)
@@ -328,7 +331,7 @@ def test_appended_wkb_has_the_type_and_covering_of_the_folder(choice: Any, tmp_p
 def test_folders_of_other_table_formats_are_rejected(tmp_path: Path) -> None:
     deltalake.write_deltalake(tmp_path / "delta", TABLE)
     for folder in (tmp_path / "delta", tmp_path / "delta" / "day=1"):
-        for mode in ("error", "append", "overwrite"):
+        for mode in ("error", "ignore", "append", "overwrite"):
             with pytest.raises(UnsupportedError, match=r"a Delta table.*save to another folder"):
                 pqext.write_dataset(TABLE, folder, mode=mode)
     assert len(deltalake.DeltaTable(tmp_path / "delta").file_uris()) == len(visible_files(tmp_path / "delta"))

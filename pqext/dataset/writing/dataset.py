@@ -118,7 +118,6 @@ def write_dataset(
     if is_dynamic and not by:
         raise ValueError('partition_overwrite="dynamic" requires partition columns; pass partition_by')
     target = open_target(_resolve_folder(folder, storage_options), storage_options)
-    target.check_no_table()
     if mode in ("error", "ignore") and target.has_files:
         if mode == "ignore":
             return SaveResult(target.path, ())
