@@ -98,6 +98,19 @@ def test_repeated_values_use_dictionaries_even_if_the_first_group_did_not(tmp_pa
         assert [file.metadata.row_group(at).column(0).has_dictionary_page for at in range(2)] == [False, True]
 
 
+def test_repeated_integers_use_dictionaries_even_if_the_first_group_has_packed_deltas(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    ascending, repeated = pa.table({"n": range(20_000)}), pa.table({"n": [1 << 60, 7, -(1 << 50)] * 7_000})
+    pqext.write_table(ascending, path)
+    pqext.write_table(repeated, path, append=True)
+    pqext.write_table(ascending, path, append=True)
+    with pq.ParquetFile(path) as file:
+        encodings = [{*file.metadata.row_group(at).column(0).encodings} for at in range(3)]
+        assert encodings[0] == encodings[2] == {"RLE", "DELTA_BINARY_PACKED"}
+        assert "RLE_DICTIONARY" in encodings[1]
+        assert file.read().equals(pa.concat_tables([ascending, repeated, ascending]))
+
+
 def test_empty_row_group_does_not_determine_options(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     pq.write_table(ROWS.slice(0, 0), path)

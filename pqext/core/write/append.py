@@ -176,14 +176,17 @@ def _infer_options(source: Source, options: Mapping[str, Any]) -> dict[str, Any]
     """Infer options from the first row group with rows. ``options`` take precedence.
 
     Mappings by column are merged, so the result may also contain names in ``options``. A missing dictionary is ignored,
-    because new rows may have more repeated values.
+    because new rows may have more repeated values, also if the writer's default packed deltas of integers instead.
     """
     file = ParquetFile(source)
     try:
         result = {name: choice for name, choice in infer_options(file, file.schema).items() if name in _KEPT}
     except ParquetError:  # an unknown codec or a corrupt chunk
         return {}
-    result["dictionary"] = {at: True for at, has_one in result.get("dictionary", {}).items() if has_one}
+    packed = {at for at, encoding in result.get("encodings", {}).items() if encoding == "delta_binary_packed"}
+    result["dictionary"] = {
+        at: True for at, has_one in result.get("dictionary", {}).items() if has_one or at in packed
+    }
     if options.get("profile") == "spark":
         result = {name: _drop_values_unknown_to_spark(choice) for name, choice in result.items()}
     # A column with an explicit encoding has no dictionary, unless the dictionary is requested explicitly too.
