@@ -367,7 +367,7 @@ def test_footer_callback_may_return_new_metadata() -> None:
         (lambda m: setattr(m, "num_rows", 7), "the row groups have 100 rows, but num_rows is 7"),
         (lambda m: setattr(m, "schema", list(m.schema)[:1]), "the schema cannot be read"),
         (lambda m: setattr(m.row_groups[0], "columns", []), "has 0 column chunks, but the schema has 3 columns"),
-        (lambda m: setattr(m, "num_rows", 1 << 63), "does not fit 64 bits"),
+        (lambda m: setattr(m, "num_rows", 1 << 63), "does not fit into 64 bits"),
         (lambda m: setattr(m, "created_by", "\ud800"), "is not Unicode text"),
         (lambda m: setattr(m, "schema", [StringType()]), "expected SchemaElement"),
     ],
