@@ -74,10 +74,10 @@ def test_benchmarks_page_begins_with_the_recorded_medians(draw: Any) -> None:
         f"and {cases['filter by a box']['DuckDB']:.1f} times as long for a box",
         f"DuckDB takes {cases['parse JSON into VARIANT']['DuckDB']:.1f} times as long to parse it",
         f"and {cases['print VARIANT as JSON']['DuckDB']:.1f} times as long to print it",
-        f"To read them, polars takes {reads['polars']:.2f} of the time of pqext, pyarrow {reads['pyarrow']:.2f} and DuckDB "
-        f"{reads['DuckDB']:.2f}.",
-        f"To filter them, polars takes {filters['polars']:.2f} of the time of pqext, pyarrow {filters['pyarrow']:.2f} and "
-        f"DuckDB {filters['DuckDB']:.2f}.",
+        f"To read them, polars takes {reads['polars']:.2f} of the time of pqext, "
+        f"pyarrow {reads['pyarrow']:.2f} and DuckDB {reads['DuckDB']:.2f}.",
+        f"To filter them, polars takes {filters['polars']:.2f} of the time of pqext, "
+        f"pyarrow {filters['pyarrow']:.2f} and DuckDB {filters['DuckDB']:.2f}.",
     ):
         assert figures in page
     assert page.index("{{ overview }}") < page.index("{{ benchmarks }}")
