@@ -145,7 +145,7 @@ _VARIANT = "value"
 )
 @option(
     "--encodings", metavar="[COLUMN=]NAME", multiple=True, panel=_FILE, show_default="default",
-    help="Encoding of values without a dictionary; auto tries suitable encodings, default only deltas of integers.",
+    help="Encoding of values without a dictionary, such as plain; auto tries several, default may pack integers.",
 )
 @option(
     "--row-group-rows", metavar="N", default=ROW_GROUP_ROWS, panel=_FILE, help="Maximum number of rows per row group."
@@ -162,9 +162,9 @@ _VARIANT = "value"
 )
 @option(
     "--checkpoint", metavar="N|SIZE|TIME", panel=_FILE,
-    help="Write a copy of the footer every N row groups (16), bytes (64MB) or seconds (30s), which lets pqext recover "
-    "read the file if this process dies. Each copy lists all previous row groups, so a small N is expensive for files "
-    "with many row groups.",
+    help="Write a copy of the footer every N row groups (such as 16), bytes (64MB) or seconds (30s), which lets pqext "
+    "recover read the file if this process dies. Each copy lists all previous row groups, so a small N is costly for "
+    "files with many row groups.",
 )
 @flag("--durable", panel=_FILE, help="Sync the file to disk before it appears under its name.")
 @flag("--append", panel=_FILE, help="Append row groups to the local file OUT, with its columns, shredding and CRS.")

@@ -226,8 +226,8 @@ TABLE_ROWS = 100
 @scan_options
 @select_option
 @order_by_option
-@option("--limit", "-n", type=click.IntRange(min=0), help="Maximum number of rows; reading stops there.")
-@option("--offset", type=click.IntRange(min=0), default=0, help="Number of rows to skip before the first row returned.")
+@option("--limit", "-n", type=click.IntRange(min=0), metavar="N", help="Maximum number of rows; reading stops there.")
+@option("--offset", type=click.IntRange(min=0), metavar="N", default=0, help="Number of rows to skip at the start.")
 @option(
     "--format", type=click.Choice(FORMATS), show_default="by the extension of --output, otherwise table",
     help="Output format: a table, one JSON object per row, CSV with a header row, Parquet, or Arrow.",
@@ -249,7 +249,7 @@ def query(
     format: str | None, output: str, force: bool, variants: str | None, geometry: str | None, explain: bool,
     metrics: bool, as_json: bool, reading: ReaderOptions, storage: Storage,
 ) -> None:
-    """Print or write the rows of files that match a condition: variants as JSON, geometries as WKT.
+    """Print or write the rows that match a condition: variants as JSON, geometries as WKT.
 
     Row groups and pages that the condition rules out are not read. Rows are streamed in bounded memory.
 
@@ -361,6 +361,9 @@ def _output_format(format: str | None, dest: Place | None, as_json: bool) -> str
     if as_json:
         if format not in (None, "json"):
             raise ValueError(f"--json and --format {format} are mutually exclusive")
+        suffix = "" if dest is None else os.path.splitext(str(dest))[1].lower()
+        if FORMAT_BY_SUFFIX.get(suffix, "json") != "json":
+            raise ValueError(f"--json contradicts the extension {suffix} of the output; omit --json")
         return "json"
     if format is not None:
         return format

@@ -134,7 +134,7 @@ scan_options = option_group(
     ),
     option(
         "--table-version", type=click.IntRange(min=0), metavar="N", show_default="the current version",
-        help="Version of a table to read: a number of Delta, a snapshot id of Iceberg.",
+        help="Version of a table to read: a Delta version number or an Iceberg snapshot ID.",
     ),
     option("--timestamp", metavar="TIME", help="Time of the table version to read, such as 2026-11-30T12:00:00Z."),
 )

@@ -310,6 +310,7 @@ def test_table_indicates_further_rows(plain: Path) -> None:
         (["-o", "out.csv", "--format", "table"], "prints at most"),
         (["-n", "20000"], "at most 10,000 rows"),
         (["--json", "--format", "csv"], "mutually exclusive"),
+        (["--json", "-o", "rows.csv"], "contradicts the extension .csv of the output; omit --json"),
         (["--limit", "-1"], "Invalid value for"),
         (["--format", "xml"], "xml"),
     ],

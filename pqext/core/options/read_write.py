@@ -185,8 +185,8 @@ class WriteOptions:
     ``"delta_byte_array"`` (BYTE_ARRAY, FIXED_LEN_BYTE_ARRAY), ``"byte_stream_split"`` (numbers and
     FIXED_LEN_BYTE_ARRAY), ``"alp"`` (FLOAT, DOUBLE; in preview, supported by few readers), ``"auto"``, which tries the
     suitable encodings except ``"alp"`` on a sample of each chunk, or ``"default"``: ``"delta_binary_packed"`` for
-    integers if it makes a sample of the chunk smaller, otherwise ``"plain"``. A column in a mapping has no dictionary
-    unless ``dictionary`` also contains it, or its encoding is ``"auto"`` or ``"default"``."""
+    chunks of more than 8,192 integers if it makes a sample smaller, otherwise ``"plain"``. A column in a mapping has no
+    dictionary unless ``dictionary`` also contains it, or its encoding is ``"auto"`` or ``"default"``."""
     row_group_rows: int = ROW_GROUP_ROWS
     """Maximum number of rows in a row group. Smaller row groups suit readers with many processors and selective
     queries; larger row groups are faster to read completely on few processors (``benchmarks/row_group_sizes.py``)."""
