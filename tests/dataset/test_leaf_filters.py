@@ -119,18 +119,24 @@ def test_rows_match_the_documents(
     assert whole["n"].to_pylist() == expected
 
 
-def test_filter_only_strings_are_compared_once_per_dictionary(monkeypatch: pytest.MonkeyPatch) -> None:
-    source = io.BytesIO()
-    pqext.write_table(pa.table({"w": ["a", "b", None, "c"] * 5000, "n": range(20_000)}), source)
-    compared: list[int] = []
+@pytest.fixture
+def compared(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The lengths of the arrays that conditions compare. Strings are read as dictionaries only."""
+    lengths: list[int] = []
     compare = evaluate.compare
 
     def counted(array: pa.Array, *arguments: Any) -> pa.Array:
-        compared.append(len(array))
+        lengths.append(len(array))
         return compare(array, *arguments)
 
     monkeypatch.setattr(evaluate, "compare", counted)
     monkeypatch.setattr(IndexedSlots, "look_up", None)
+    return lengths
+
+
+def test_filter_only_strings_are_compared_once_per_dictionary(compared: list[int]) -> None:
+    source = io.BytesIO()
+    pqext.write_table(pa.table({"w": ["a", "b", None, "c"] * 5000, "n": range(20_000)}), source)
     assert pqext.scan(source.getvalue(), ["n"], filter=col("w") == "b").to_table()["n"].to_pylist()[:2] == [1, 5]
     assert set(compared) == {3}
 
@@ -138,21 +144,12 @@ def test_filter_only_strings_are_compared_once_per_dictionary(monkeypatch: pytes
 @pytest.mark.parametrize("type", [pa.string(), pa.large_string(), pa.string_view(), pa.binary()], ids=str)
 @pytest.mark.parametrize("is_selective", [True, False])
 def test_strings_of_the_result_are_compared_once_per_dictionary_in_a_single_stage(
-    monkeypatch: pytest.MonkeyPatch, type: pa.DataType, is_selective: bool
+    compared: list[int], type: pa.DataType, is_selective: bool
 ) -> None:
     words = ["a", "bb", None, "c"] * 5000
     values = pa.array(words).cast(type)
     source = io.BytesIO()
     pqext.write_table(pa.table({"w": values, "n": range(20_000)}), source, row_group_rows=6000)
-    compared: list[int] = []
-    compare = evaluate.compare
-
-    def counted(array: pa.Array, *arguments: Any) -> pa.Array:
-        compared.append(len(array))
-        return compare(array, *arguments)
-
-    monkeypatch.setattr(evaluate, "compare", counted)
-    monkeypatch.setattr(IndexedSlots, "look_up", None)
     literal = b"bb" if type == pa.binary() else "bb"
     asked = col("w") == literal if is_selective else col("w") != literal
     expected = [at for at, word in enumerate(words) if word is not None and (word == "bb") is is_selective]
