@@ -28,7 +28,7 @@ def test_choice_reaches_the_sink_over_connect(tmp_path: Path) -> None:
     assert found.pop("type").startswith("pyspark.sql.connect")
     for message in (found.pop("explained"), found.pop("saved")):
         assert "the metadata 'pqext:shredding' of column 'v' is invalid: '{' is not JSON" in message
-    assert "cannot read this: on Spark Connect the client does not plan reads" in found.pop("native")
+    assert "cannot run this read: on Spark Connect the client does not plan reads" in found.pop("native")
     type_error = found.pop("type error")
     assert "[DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE]" in type_error
     assert "to_json takes VARIANT, or a struct of metadata and value, but id is int: parse JSON text" in type_error
