@@ -15,7 +15,7 @@ from pqext.core.schema.types.geometries import crs_label
 from pqext.dataset.geometry_rows import GeometryRows
 from pqext.geo import crs as crs_
 from pqext.geo.joins.geometry_column import GeometryColumn
-from pqext.geo.joins.matching import Condition, Matcher, Nearest, Rows, sides_of
+from pqext.geo.joins.matching import Condition, Matcher, Nearest, Rows, add_unmatched_rows, sides_of
 from pqext.geo.predicates.boxes import Operation
 from pqext.geo.types import Edges, GeospatialType
 
@@ -130,7 +130,7 @@ def join(
             return names.select_left(rows.filter(pa.array(has_match if how == "semi" else ~has_match)))
         numbers = pa.array(second, pa.int64())
         if how == "left":
-            first, numbers = _add_unmatched(len(rows), first, second)
+            first, numbers = add_unmatched_rows(len(rows), first, second)
         return names.combine(rows, first, table, numbers)
 
     return names.concatenate(map(match_rows, left_side.tables()))
@@ -347,16 +347,3 @@ def _extent(side: GeometryRows, table: pa.Table, condition: Condition) -> tuple[
         return None
     (xmin, ymin), (xmax, ymax) = boxes[:, :2].min(axis=0).tolist(), boxes[:, 2:].max(axis=0).tolist()
     return xmin, ymin, xmax, ymax
-
-
-def _add_unmatched(rows: int, left_rows: Rows, right_rows: Rows) -> tuple[Rows, pa.Array]:
-    """Add the unmatched left rows to the pairs of rows, and sort the pairs by left row.
-
-    The right row of an unmatched left row is null. ``rows`` is the number of left rows.
-    """
-    unmatched = np.setdiff1d(np.arange(rows), left_rows)
-    both = np.concatenate([left_rows, unmatched])
-    order = np.argsort(both, kind="stable")
-    numbers = np.concatenate([right_rows, np.zeros(len(unmatched), np.int64)])
-    missing = np.concatenate([np.zeros(len(left_rows), np.bool_), np.ones(len(unmatched), np.bool_)])
-    return both[order], pa.array(numbers[order], pa.int64(), mask=missing[order])

@@ -390,3 +390,16 @@ class Nearest:
         xmin, ymin, xmax, ymax = shapely.total_bounds(self.shapes).tolist()
         across = max(xmax - xmin, ymax - ymin)
         return across / float(np.sqrt(self.count)) or 1.0
+
+
+def add_unmatched_rows(count: int, left_rows: Rows, right_rows: Rows) -> tuple[Rows, pa.Array]:
+    """Add the unmatched left rows to the pairs of rows, and sort the pairs by left row.
+
+    ``count`` is the number of left rows. The right row of an unmatched left row is null.
+    """
+    unmatched = np.setdiff1d(np.arange(count), left_rows)
+    all_left = np.concatenate([left_rows, unmatched])
+    order = np.argsort(all_left, kind="stable")
+    all_right = np.concatenate([right_rows, np.zeros(len(unmatched), np.int64)])
+    is_unmatched = np.concatenate([np.zeros(len(left_rows), np.bool_), np.ones(len(unmatched), np.bool_)])
+    return all_left[order], pa.array(all_right[order], pa.int64(), mask=is_unmatched[order])

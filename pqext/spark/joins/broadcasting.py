@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from pqext.core.base.lru import LRU
-from pqext.geo.joins.matching import Condition, Matcher, Nearest, Rows
+from pqext.geo.joins.matching import Condition, Matcher, Nearest, Rows, add_unmatched_rows
 from pqext.spark.base.types import to_exchange_schema
 from pqext.spark.joins.sides import Side, build_batch, number_columns
 
@@ -135,7 +135,7 @@ class SpatialTask:
                 continue
             matched: tuple[Rows, pa.Array] = (left_rows, pa.array(right_rows, pa.int64()))
             if self.how == "left":
-                matched = _add_unmatched_rows(batch.num_rows, left_rows, right_rows)
+                matched = add_unmatched_rows(batch.num_rows, left_rows, right_rows)
             yield from pair_rows(self.schema, self.names, batch, table, *matched)
 
 
@@ -159,16 +159,6 @@ class NearestTask:
             left_rows, right_rows, distances = nearest.pairs(self.left.geometries(batch))
             matched = pa.array(right_rows, pa.int64())
             yield from pair_rows(self.schema, self.names, batch, table, left_rows, matched, distances)
-
-
-def _add_unmatched_rows(rows: int, left_rows: Rows, right_rows: Rows) -> tuple[Rows, pa.Array]:
-    """Return all pairs in the order of left rows, with null as the partner of unmatched left rows."""
-    unmatched = np.setdiff1d(np.arange(rows), left_rows)
-    all_left = np.concatenate([left_rows, unmatched])
-    order = np.argsort(all_left, kind="stable")
-    all_right = np.concatenate([right_rows, np.zeros(len(unmatched), np.int64)])
-    missing = np.concatenate([np.zeros(len(left_rows), np.bool_), np.ones(len(unmatched), np.bool_)])
-    return all_left[order], pa.array(all_right[order], pa.int64(), mask=missing[order])
 
 
 def pair_rows(
