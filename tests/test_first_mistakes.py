@@ -119,6 +119,8 @@ def test_scan_is_not_mistaken_for_a_list_of_batches(path: str) -> None:
     ("write", "option", "hint"),
     [(pqext.write_table, "partition_by", "use pqext.write_dataset"),
      (pqext.write_table, "partition_cols", "use pqext.write_dataset"),
+     (pqext.write_table, "column_encoding", "use encodings"),
+     (pqext.write_table, "sort_by", "use sorting for rows that are sorted already"),
      (pqext.write_dataset, "partitioning", "did you mean 'partition_by'"),
      (pqext.write_dataset, "existing_data_behavior", "use mode"),
      (pqext.write_dataset, "format", "not needed")],
@@ -200,6 +202,10 @@ READS: list[tuple[str, Callable[[str], Any], str]] = [
     ("pyarrow's", lambda path: pqext.read_table(path, filter=pc.field("a") > 3), r"pqext.col.* not pyarrow\."),
     ("a point", lambda _: col("at").dwithin((2.3, 48.8), 100), r"a point is shapely.Point\(x, y\)"),
     ("three bounds", lambda _: col("at").intersects((2, 48, 3)), "not tuple of 3 numbers"),
+    (
+        "JSON text", lambda _: variant.get(pa.array(['{"a": 1}']), "$.a"),
+        "not string; parse JSON with variant.parse_json",
+    ),
     ("a table of variants", lambda path: variant.to_python(pqext.read_table(path)), "pass its column 'station'"),
     (
         "one scalar",

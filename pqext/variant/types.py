@@ -129,9 +129,11 @@ def struct_chunks(array: VariantLike) -> list[pa.StructArray]:
     if not (is_variant_type(array.type) or is_shredded_type(array.type)):
         held = storage_type(array.type)
         inner = [field.name for field in held if is_variant_type(field.type)] if pa.types.is_struct(held) else []
+        is_text = pa.types.is_string(held) or pa.types.is_large_string(held) or pa.types.is_string_view(held)
+        hint = "; parse JSON with variant.parse_json" if is_text else ""
         raise TypeError(
             f"expected a variant array, struct<metadata: binary, value: binary>, not {held}"
-            + (f"; pass its column {inner[0]!r}" if inner else "")
+            + (f"; pass its column {inner[0]!r}" if inner else hint)
         )
     chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
     return [storage_array(chunk) for chunk in chunks]

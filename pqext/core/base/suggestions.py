@@ -45,6 +45,7 @@ FOREIGN_OPTIONS: dict[str, dict[str, str]] = {
     },
     "write": {
         "codec": "use compression",
+        "column_encoding": "use encodings",
         "data_page_size": "use page_bytes",
         "data_page_version": "use page_version, 1 or 2",
         "engine": "remove it",
@@ -55,6 +56,7 @@ FOREIGN_OPTIONS: dict[str, dict[str, str]] = {
         "partition_by": _FOLDERS,
         "partition_cols": _FOLDERS,
         "row_group_size": "use row_group_rows, and row_group_bytes in bytes",
+        "sort_by": "use sorting for rows that are sorted already",
         "sorting_columns": "use sorting",
         "use_dictionary": "use dictionary",
         "use_threads": _THREADS,
