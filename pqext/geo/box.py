@@ -9,11 +9,10 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from pqext.geo.kernels.edges import WORTH_WRAPPING
+
 if TYPE_CHECKING:
     from pqext.core.format import metadata
-
-WORTH_WRAPPING = 0.1
-"""Minimum reduction in width, in degrees, that makes a box wrap; some readers do not support boxes that wrap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +79,7 @@ class BoundingBox:
         """Return a box that contains both boxes.
 
         If either box wraps, the result wraps or covers all longitudes. With ``longitudes``, the result also wraps if
-        that makes it narrower by at least :data:`WORTH_WRAPPING`.
+        that makes it narrower by at least a tenth of the globe.
         """
         xmin, xmax = _union_x(self, other, longitudes)
         return BoundingBox(
@@ -98,7 +97,7 @@ class BoundingBox:
         """Return the box that wraps around ``gap``, an empty range of longitudes.
 
         Returns the box itself if ``gap`` is None, the box wraps already, or the result would not be narrower by at
-        least :data:`WORTH_WRAPPING`.
+        least a tenth of the globe.
         """
         if gap is None or self.wraps or 360 - (gap[1] - gap[0]) > self.width - WORTH_WRAPPING:
             return self

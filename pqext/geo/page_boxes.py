@@ -159,8 +159,8 @@ def encode(boxes: PageBoxes) -> bytes | None:
 def build_boxes(pages: PageSummaries, statistics: GeospatialStatistics, edges: EdgeBoxes) -> PageBoxes:
     """Return the boxes of a chunk's pages, given the statistics of the chunk.
 
-    A gap in x that the chunk's box excludes is also excluded from each page box. A few wide pages are searched for gaps
-    of their own.
+    A gap in x that the chunk's box excludes is also excluded from each page box that becomes narrower. A few wide pages
+    are searched for gaps of their own.
     """
     boxes = PageBoxes.from_bounds(pages.bounds, pages.rows == 0)
     if not edges.type.planar:
@@ -179,6 +179,7 @@ def build_boxes(pages: PageSummaries, statistics: GeospatialStatistics, edges: E
     box = statistics.bbox
     if box is not None and box.xmin > box.xmax:
         spans = boxes.has_box & (boxes.xmin <= box.xmax) & (boxes.xmax >= box.xmin)
+        spans &= boxes.xmax - boxes.xmin > 360 - (box.xmin - box.xmax)
         boxes.xmin[spans], boxes.xmax[spans] = box.xmin, box.xmax
     return boxes
 

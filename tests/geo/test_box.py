@@ -116,7 +116,8 @@ def test_invalid_box_prunes_nothing(box: BoundingBox) -> None:
     ("gap", "expected"),
     [
         ((-170.0, 170.0), (170.0, -170.0)),
-        ((0.0, 0.05), (-180.0, 180.0)),
+        ((0.0, 35.0), (-180.0, 180.0)),
+        ((0.0, 37.0), (37.0, 0.0)),
         (None, (-180.0, 180.0)),
     ],
 )
@@ -126,6 +127,11 @@ def test_box_wraps_around_a_gap_only_if_it_becomes_smaller(
     box = BoundingBox(-180, 180, 0, 1)
     found = box.wrap_around(gap)
     assert (found.xmin, found.xmax) == expected
+    if gap is not None:
+        parts = BoundingBox(-180, gap[0], 0, 1), BoundingBox(gap[1], 180, 0, 1)
+        for first, second in (parts, parts[::-1]):
+            assert first.union(second, longitudes=True) == found
+            assert first.union(second) == box
     narrow = BoundingBox(-10, 10, 0, 1)
     assert narrow.wrap_around((-5.0, 5.0)) == narrow
 

@@ -269,6 +269,17 @@ def test_geography_page_box_extends_as_far_as_its_edges() -> None:
 
 
 @pytest.mark.spec("geo.page_boxes.wraparound")
+def test_page_box_on_both_sides_of_the_chunk_gap_wraps_only_to_become_narrower() -> None:
+    pages = [(-30, 20), (-175, 175), (-70, 50), (-170, 165), (-140, -105), (85, 120)]
+    x = [float(end) for page in pages for end in page]
+    found = boxes(written(table_of(geo.from_points(x, [0.0] * 12)), page_rows=2))
+    assert found is not None
+    expected = [(20, -30) if page in {(-175, 175), (-170, 165)} else page for page in pages]
+    for page, ends in enumerate(expected):
+        assert (found.xmin[page], found.xmax[page]) == pytest.approx(ends, abs=0.01)
+
+
+@pytest.mark.spec("geo.page_boxes.wraparound")
 def test_wrapping_boxes_outside_the_full_circle_are_corrupt() -> None:
     codes = np.array([60_000, 5_000, 0, 65_535], "<u2").tobytes()
     around = page_boxes.HEADER.pack(page_boxes.VERSION, 1, -180.0, 180.0, -1.0, 1.0) + codes

@@ -92,6 +92,24 @@ def test_box_wraps_around_the_antimeridian_in_a_geographic_crs_only() -> None:
         assert box_of(geo.statistics(wkb(*FIJI), crs=crs)) == BoundingBox(-179, 179.5, -20, -17)
 
 
+@pytest.mark.spec("geo.box.wraparound", "geo.box.wraparound_only")
+@pytest.mark.parametrize("edges", ["planar", "spherical"])
+def test_box_wraps_around_new_zealand_and_not_around_a_gap_in_worldwide_points(edges: Any) -> None:
+    chance = np.random.default_rng(3)
+    for rows in (300, 3000):
+        x, y = chance.uniform(-180, 180, rows), chance.uniform(-89, 89, rows)
+        world = shapely.points(x, y)
+        assert max(np.diff(np.sort(x))) > x.min() + 360 - x.max()  # the widest gap is elsewhere
+        xmin, ymin, xmax, ymax = shapely.total_bounds(world)
+        expected = BoundingBox(xmin, xmax, ymin, ymax)
+        assert box_of(geo.statistics(geo.from_shapely(world), edges=edges)) == expected
+        assert geo.bounds(geo.from_shapely([shapely.MultiPoint(world)]), "spherical")[0]["xmin"].as_py() == xmin
+        parts = [geo.statistics(geo.from_shapely(part), edges=edges) for part in np.array_split(world, 3)]
+        assert box_of(geo.merge(parts)) == expected
+    zealand = wkb("POINT (166.5 -46)", "POINT (178.5 -38)", "POINT (-176.5 -44)")  # the last on the Chatham Islands
+    assert box_of(geo.statistics(zealand, edges=edges)) == BoundingBox(166.5, -176.5, -46, -38)
+
+
 @pytest.mark.spec("geo.box.wraparound_only", "geometry.edges")
 def test_planar_line_from_east_to_west_prevents_a_wrapping_box() -> None:
     crossing = "LINESTRING (179 0, -179 1)"  # planar edges: through x = 0

@@ -6,6 +6,12 @@ cdef enum:
     SPANS = 1024  # maximum number of separate longitude ranges in one geometry
 
 
+cpdef enum:
+    # A box wraps only to become this much narrower, in degrees. The widest gap between points that are spread over the
+    # globe can be at any meridian; a page box with points on both sides of it would cover all other longitudes.
+    WORTH_WRAPPING = 36
+
+
 cdef struct Globe:
     double e2  # squared eccentricity, 0 for a sphere or a prolate ellipsoid
     double ratio  # polar divided by equatorial axis

@@ -33,8 +33,6 @@ cdef double RIGHT = 90.0
 cdef double LONGER = 20.0
 cdef double FAR = 150.0
 cdef double COS_FAR = -0.86602
-# A box wraps only to become this much narrower, in degrees; as box.WORTH_WRAPPING.
-cdef double WORTH_WRAPPING = 0.1
 
 
 cdef void globe_set(Globe *globe, double e2, double ratio, double turn) noexcept nogil:
