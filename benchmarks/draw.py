@@ -19,9 +19,9 @@ from recording import RESULTS
 
 PICTURES = RESULTS.parent.parent / "docs" / "images" / "benchmarks"
 MARKS = {"pyarrow": ("#d9822b", "circle"), "DuckDB": ("#8e9a14", "square"), "polars": ("#2f8fd8", "diamond"),
-         "Spark": ("#d9483b", "triangle"), "datafusion": ("#7a5bd0", "triangle"),
-         "everything": ("#7f7f7f", "circle"), "pyogrio": ("#b3591f", "diamond"), "SedonaDB": ("#c2388f", "square"),
-         "geopandas": ("#1f9e89", "circle"), "shapely": ("#5b6bd0", "diamond"),
+         "Spark": ("#d9483b", "triangle"), "Spark with schema": ("#d9483b", "diamond"),
+         "datafusion": ("#7a5bd0", "triangle"), "everything": ("#7f7f7f", "circle"), "pyogrio": ("#b3591f", "diamond"),
+         "SedonaDB": ("#c2388f", "square"), "geopandas": ("#1f9e89", "circle"), "shapely": ("#5b6bd0", "diamond"),
          "spherely": ("#2f9e44", "triangle"), "deltalake": ("#3b7a9e", "square")}  # fmt: skip
 LEFT, WIDTH, ROW, TOP, BOTTOM = 186, 620, 18, 46, 26
 LETTER = 6.1

@@ -5,7 +5,8 @@
 A table of files with an id, a shredded VARIANT, a point and its covering box. By the clock, from a warm file cache,
 with all processors: planning a query that one file answers, by the log and by the footers of all files; looking up one
 row, against the engines that can; reading everything where one row in a hundred is deleted by deletion vectors, against
-deltalake; and appending JSON lines as a shredded table, against DuckDB writing plain Parquet.
+deltalake; and appending JSON lines as a shredded table, against DuckDB and Spark writing plain Parquet. Spark runs on
+two cores in a session that has written a thousand lines before, and reads with and without a schema.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from functools import partial
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +31,20 @@ from skipping import least
 
 import pqext
 from pqext import col, geo, tables, variant
+from pqext.spark import local_session
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 PLAN, LOOKUP, SCAN, APPEND = 20, 5, 1.2, 2
 """Goals: how many times as long as pqext the others take."""
 SCHEMA = pa.schema([("id", pa.int64()), variant.variant_field("v"), geo.geometry_field("at")])
+
+
+DOCUMENTS = (
+    "id BIGINT, ts STRING, event STRING, user STRUCT<uid: BIGINT, country: STRING, vip: BOOLEAN>, price DOUBLE, "
+    "position STRUCT<lat: DOUBLE, lon: DOUBLE>, tags ARRAY<STRING>"
+)
+"""The schema of the JSON documents, as Spark takes it."""
 
 
 def rows(part: int, size: int) -> pa.Table:
@@ -65,6 +74,21 @@ def delete_rows(folder: str, size: int) -> None:
     logs = importlib.import_module("tables.delta_logs")
     for path in logs.adds(folder):
         logs.delete_rows(folder, path, range(0, size, 100))
+
+
+def json_jobs(spark: Any, source: Path, target: Path) -> dict[str, Callable[[], Any]]:
+    """Spark writing JSON lines as plain Parquet: with the schema that it infers, and with one that is passed."""
+
+    def job(reader: Any, lines: Path) -> None:
+        reader.json(str(lines)).write.mode("overwrite").parquet(str(target))
+
+    few = source.with_name("few.ndjson")
+    with source.open(encoding="utf-8") as lines:
+        few.write_text("".join(islice(lines, 1000)), "utf-8")
+    readers = {"Spark": spark.read, "Spark with schema": spark.read.schema(DOCUMENTS)}
+    for reader in readers.values():
+        job(reader, few)
+    return {engine: partial(job, reader, source) for engine, reader in readers.items()}
 
 
 def append_json(source: Path, folder: str) -> None:
@@ -130,11 +154,13 @@ def main() -> int:
         source.write_text("\n".join(documents) + "\n", "utf-8")
         copy = f"COPY (FROM read_ndjson('{source}')) TO '{scratch}/plain.parquet' (FORMAT parquet)"
         targets = count()
+        spark = local_session("benchmark", cores="local[2]")
         report(
             f"append {given.megabytes:g} MB of JSON", APPEND,
             lambda: append_json(source, str(Path(scratch) / f"json{next(targets)}")),
-            {"DuckDB": lambda: duckdb.sql(copy)},
+            {"DuckDB": lambda: duckdb.sql(copy), **json_jobs(spark, source, Path(scratch, "spark"))},
         )
+        spark.stop()
     if given.record:
         recording.save()
     return 0
