@@ -23,10 +23,11 @@ from pqext.core.base.errors import GeometryError
 from pqext.core.base.suggestions import excerpt
 from pqext.core.schema.types.geometries import crs_label
 from pqext.geo import crs as crs_
-from pqext.geo.box import WORTH_WRAPPING, BoundingBox
+from pqext.geo.box import BoundingBox
 from pqext.geo.coordinates import box_within_range, within_range
 from pqext.geo.kernels.boxes import Summary, row_boxes
 from pqext.geo.kernels.edge_boxes import edge_boxes
+from pqext.geo.kernels.edges import WORTH_WRAPPING
 from pqext.geo.kernels.wkb import WkbColumn
 from pqext.geo.kernels.wraparound import Longitudes
 from pqext.geo.types import Edges, GeospatialType, array_type
