@@ -232,7 +232,7 @@ READS: list[tuple[str, Callable[[str], Any], str]] = [
     ("a schema of a file", lambda path: cast(Any, pqext.open)(path, schema="union"), "pqext.scan .* take a schema"),
     (
         "& in text", lambda path: pqext.read_table(path, filter="a > 28 & b > 3"),
-        "join conditions with 'and' and 'or', not with & and |, at character 5",
+        "at character 5: join conditions with 'and' and 'or', not with & and",
     ),
     ("a name in text", lambda path: pqext.read_table(path, filter="usr.name = 'x'"), "'user'.*\\n.*\\n +\\^"),
 ]

@@ -29,6 +29,13 @@ class Option(click.Option):
         super().__init__(*args, **settings)
         self.panel = panel
 
+    def get_help_extra(self, ctx: click.Context) -> Any:
+        extra = super().get_help_extra(ctx)
+        if isinstance(self.type, click.IntRange | click.FloatRange):
+            low, high = self.type.min, self.type.max
+            extra["range"] = f"at least {low}" if high is None else f"{low} to {high:,}"
+        return extra
+
 
 class Command(click.Command):
     """Command whose help groups options by panel and lists exit codes. Errors suggest the correct option."""
@@ -49,6 +56,14 @@ class Command(click.Command):
                 raise click.UsageError(text, ctx) from None
             if name is not None and any(name in parameter.opts for parameter in self.params):
                 raise click.UsageError(f"No such option '{error.option_name}'; use '{name}'.", ctx) from None
+            raise
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command. An error records the command, so that its message suggests only options of the command."""
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            vars(error).setdefault("command", self)
             raise
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -15,7 +15,10 @@ from pqext.cli.command import argument, command, flag, option
 from pqext.cli.console import progress
 from pqext.cli.convert_options import (
     check_crs,
+    check_formats,
+    column_options,
     csv_options,
+    geometry_options,
     parse_checkpoint_option,
     parse_csv_options,
     read_existing_columns,
@@ -223,19 +226,16 @@ def convert(
             raise ValueError(f"--column applies to JSON input only; use --json {column} for a column of JSON text")
         if document_column is not None and json_columns:
             raise ValueError("--json applies to columns of other formats; omit it, because JSON input is always parsed")
+        check_formats(format)
         if properties is not None:
-            if format != "geojson":
-                raise ValueError(f"--properties applies to GeoJSON only, not to {format}")
             derived.append(ColumnRecipe("json", None, (properties,)))
-        if layer is not None and format != "vector":
-            raise ValueError(f"--layer applies to GeoPackage and other GDAL formats only, not to {format}")
         types = {} if existing is None else existing.types
         csv_parsing = parse_csv_options(format == "csv", types, csv)
         if existing is not None and document_column is not None:
             schema = existing.merge_shredding(document_column, schema)
         request = _Input(format, sources, document_column, schema, parsing, properties, layer, reading, types)
         derived_type = resolve_crs_and_edges(crs, edges, existing)
-        geometry_options = _geometry_options(crs, edges, check_range, order)
+        geometry_settings = geometry_options(crs, edges, check_range, order)
         options = {
             "compression_level": compression_level, "row_group_rows": row_group_rows, "sorting": sorting,
             "geoparquet": False if geoparquet == "none" else geoparquet,
@@ -252,8 +252,8 @@ def convert(
             stream = request.open(csv_parsing, on_error, losses)
             stream = add_columns(stream, derived, document_column, *derived_type, on_error, losses)
             check_crs(stream.schema, crs)
-            column_options = _column_options(stream.schema, format, schema, geometry_options)
-            writer = _writer(out, stream.schema, column_options | options)
+            by_column = column_options(stream.schema, format, schema, geometry_settings)
+            writer = _writer(out, stream.schema, by_column | options)
         with _advice(on_error, is_assumed), writer, progress() as show:
             try:
                 return _write_rows(stream, writer, document_column, derived, losses, show), losses
@@ -374,41 +374,6 @@ class _Input:
         if self.format == "vector":
             return read_vector_layers(self.sources, self.layer)
         return read_parquet(self.sources, self.reading)
-
-
-def _geometry_options(crs: str | None, edges: str | None, check_range: str, order: str | None) -> dict[str, Any]:
-    """Convert the geometry options of the command line to writer options; options that are not set are omitted."""
-    checks = {"reject": None, "clamp": "clamp", "keep": False}
-    options = {"crs": crs, "edges": edges, "order": order, "check_range": checks[check_range]}
-    return {name: value for name, value in options.items() if value is not None}
-
-
-def _column_options(schema: Any, format: str, shredding: Any, geometry: dict[str, Any]) -> dict[str, Any]:
-    """Return the writer options for the geometry and VARIANT columns of ``schema``."""
-    from pqext.core.base.suggestions import join_names
-    from pqext.geo.crs import UNKNOWN
-    from pqext.geo.types import type_of
-    from pqext.variant.types import is_variant_type
-
-    geometries = {field.name: type for field in schema if (type := type_of(field)) is not None}
-    if geometry and not geometries:
-        names = ", ".join("--" + name.replace("_", "-") for name in geometry)
-        raise ValueError(f"{names} requires a geometry column; add a column with --geometry, --wkt or --geojson")
-    stated = {name: value for name, value in geometry.items() if name != "crs"}
-    by_geometry = {name: geometry if type.crs == UNKNOWN else stated for name, type in geometries.items()}
-    options: dict[str, Any] = {"geometry": {name: value for name, value in by_geometry.items() if value}}
-    if format == "json":  # already shredded while parsing
-        return options
-    variants = [field.name for field in schema if is_variant_type(field.type)]
-    by_column = shredding if isinstance(shredding, Mapping) else dict.fromkeys(variants, shredding)
-    for name in by_column:
-        if name not in variants:
-            known = join_names(variants) or "none"
-            raise ValueError(f"--shredding: no VARIANT column {name!r}; the VARIANT columns are {known}")
-    choices = {**dict.fromkeys(variants, "infer"), **by_column}
-    return options | {
-        "shredding": {name: "VARIANT" if choice is None else choice for name, choice in choices.items()}
-    }
 
 
 def _writer(out: Any, schema: Any, options: dict[str, Any]) -> Any:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from pqext.cli.command import flag, option, option_group
 from pqext.cli.csv_input import CsvOptions
@@ -69,9 +70,7 @@ def parse_csv_options(
 
     types: dict[str, pa.DataType] = {}
     if options["types"] is not None:
-        from pqext.variant.access.targets import target_type
-
-        types = {field.name: field.type for field in target_type(options["types"])}
+        types = _column_types(options["types"])
     delimiter = "\t" if options["delimiter"] == r"\t" else options["delimiter"]
     for name, character in (("delimiter", delimiter), ("comment", options["comment"])):
         if character is not None and (len(character) != 1 or not character.isascii() or character in '\0\r\n"'):
@@ -87,6 +86,20 @@ def parse_csv_options(
         comment=options["comment"], decimal_comma=options["decimal_comma"],
         date_formats=options["date_format"],
     )
+
+
+def _column_types(ddl: str) -> dict[str, pa.DataType]:
+    import pyarrow as pa
+
+    from pqext.variant.access.targets import target_type
+
+    try:
+        types = target_type(ddl)
+    except ValueError as error:
+        raise ValueError(f"--types: {error}") from None
+    if not pa.types.is_struct(types):
+        raise ValueError(f"--types must list columns with their types, as in 'zip STRING, day DATE', not {ddl!r}")
+    return {field.name: field.type for field in types}
 
 
 def _column_names(text: str | None) -> tuple[str, ...]:
@@ -145,6 +158,21 @@ class ExistingColumns:
         return {column: replace(requested, schema=schema)}
 
 
+def check_formats(format: str) -> None:
+    """Raise ``ValueError`` if the command line contains an option that applies to inputs of another format only."""
+    context = click.get_current_context()
+    for name, (applicable, label) in _FORMAT_OPTIONS.items():
+        if format != applicable and context.get_parameter_source(name) is not ParameterSource.DEFAULT:
+            raise ValueError(f"--{name.replace('_', '-')} applies to {label} only, not to {format}; omit it")
+
+
+_FORMAT_OPTIONS = {
+    **dict.fromkeys(("numbers", "duplicate_keys", "json_layout"), ("json", "JSON input")),
+    "properties": ("geojson", "GeoJSON"), "layer": ("vector", "GeoPackage and other GDAL formats"),
+}
+"""Options that apply to a single format: the format, and its name in errors."""
+
+
 def resolve_crs_and_edges(
     crs: str | None, edges: str | None, columns: ExistingColumns | None
 ) -> tuple[str | None, str]:
@@ -153,6 +181,46 @@ def resolve_crs_and_edges(
     if geometry is None:
         return crs, edges or "planar"
     return geometry.crs if crs is None else crs, edges or geometry.edges
+
+
+def geometry_options(crs: str | None, edges: str | None, check_range: str, order: str | None) -> dict[str, Any]:
+    """Convert the geometry options of the command line to writer options; options that are not set are omitted."""
+    checks = {"reject": None, "clamp": "clamp", "keep": False}
+    options = {"crs": crs, "edges": edges, "order": order, "check_range": checks[check_range]}
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def column_options(schema: pa.Schema, format: str, shredding: Any, geometry: dict[str, Any]) -> dict[str, Any]:
+    """Return the writer options for the geometry and VARIANT columns of ``schema``.
+
+    Raises ``ValueError`` if an option is set and there are no columns to which it applies.
+    """
+    from pqext.core.base.suggestions import join_names
+    from pqext.geo.crs import UNKNOWN
+    from pqext.geo.types import type_of
+    from pqext.variant.types import is_variant_type
+
+    geometries = {field.name: type for field in schema if (type := type_of(field)) is not None}
+    if geometry and not geometries:
+        names = ", ".join("--" + name.replace("_", "-") for name in geometry)
+        raise ValueError(f"{names} requires a geometry column; add a column with --geometry, --wkt or --geojson")
+    stated = {name: value for name, value in geometry.items() if name != "crs"}
+    by_geometry = {name: geometry if type.crs == UNKNOWN else stated for name, type in geometries.items()}
+    options: dict[str, Any] = {"geometry": {name: value for name, value in by_geometry.items() if value}}
+    if format == "json":  # already shredded while parsing
+        return options
+    variants = [field.name for field in schema if is_variant_type(field.type)]
+    if not variants and shredding not in ("infer", None):
+        raise ValueError("--shredding requires a VARIANT column; add a column with --json, or omit --shredding")
+    by_column = shredding if isinstance(shredding, Mapping) else dict.fromkeys(variants, shredding)
+    for name in by_column:
+        if name not in variants:
+            known = join_names(variants) or "none"
+            raise ValueError(f"--shredding: no VARIANT column {name!r}; the VARIANT columns are {known}")
+    choices = {**dict.fromkeys(variants, "infer"), **by_column}
+    return options | {
+        "shredding": {name: "VARIANT" if choice is None else choice for name, choice in choices.items()}
+    }
 
 
 def require_crs(crs: str | None) -> None:

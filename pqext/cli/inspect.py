@@ -33,7 +33,9 @@ from pqext.core.base.text import format_size, with_noun
 @option("--columns", metavar="a,b.c", help="Columns to describe.")
 @option("--row-groups", metavar="0,4-7", help="Row groups to describe.")
 @flag("--html", help="Write an HTML page that draws the layout of the file to scale.")
-@option("--output", "-o", help="Path of the HTML page; NAME.layout.html in the current folder by default.")
+@option(
+    "--output", "-o", metavar="PATH", help="Path of the HTML page; NAME.layout.html in the current folder by default."
+)
 @force_option
 @reading_options
 @storage_options

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @command("map")
 @file_argument
 @option("--column", metavar="geom", help="Geometry column; required if the file has several.")
-@option("--output", "-o", help="Output path, .html or .png; FILE.map.html by default.")
+@option("--output", "-o", metavar="PATH", help="Output path, .html or .png; FILE.map.html by default.")
 @option(
     "--query", type=click.FloatRange(0.0, 1.0), metavar="N", default=0.001,
     help="Area of the simulated query, as a fraction of the extent.",

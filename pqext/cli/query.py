@@ -292,7 +292,7 @@ def query(
 @command()
 @scan_options
 @select_option
-@option("--rows", "-n", type=click.IntRange(0, MAX_ROWS), default=10, help="Number of rows.")
+@option("--rows", "-n", type=click.IntRange(0, MAX_ROWS), metavar="N", default=10, help="Number of rows.")
 @option(
     "--format", type=click.Choice(["table", "json", "csv"]), default="table",
     help="Output format: a table, one JSON object per row, or CSV with a header row.",

@@ -62,7 +62,7 @@ reading_options = option_group(
     option(
         "--memory-bytes", type=Size(), metavar="SIZE", panel=READING,
         show_default="100 MiB, or 16 times the file's size if larger",
-        help="Memory limit for decoded data, such as 500MB or 2GiB.",
+        help="Memory limit for decoded data, such as 500MB or 2GiB, for files of any size.",
     ),
     option(
         "--max-depth", type=click.IntRange(min=1), metavar="N", panel=READING,

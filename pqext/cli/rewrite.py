@@ -166,7 +166,7 @@ def repair(
 
 @command()
 @file_argument
-@option("--output", "-o", help="Output path; FILE is modified in place by default.")
+@option("--output", "-o", metavar="PATH", help="Output path; FILE is modified in place by default.")
 @option(
     "--footer", type=click.Choice(FOOTER_FORMATS), default="thrift",
     help="Footer format. thrift+index adds a jump table, which lets pqext open a few of many columns; "

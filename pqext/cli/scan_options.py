@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -74,15 +75,30 @@ class ScanOptions:
 
             skipping = open_store(store, limits=reading.limits)
         table = find_table(locations)
-        rows = scan(
-            locations if table is None else table, schema="union" if self.union else None, limits=reading.limits,
-            on_invalid=self.on_invalid,
-            partition_types=_parse_types(self.partition_types), skipping=skipping, timezone=self.timezone,
-            options=reading.options, ignore_table_format=self.ignore_table_format, version=self.table_version,
-            timestamp=self.timestamp, storage_options=None if table is None else storage.options() or None,
-        )
+        with _suggest_where():
+            rows = scan(
+                locations if table is None else table, schema="union" if self.union else None, limits=reading.limits,
+                on_invalid=self.on_invalid,
+                partition_types=_parse_types(self.partition_types), skipping=skipping, timezone=self.timezone,
+                options=reading.options, ignore_table_format=self.ignore_table_format, version=self.table_version,
+                timestamp=self.timestamp, storage_options=None if table is None else storage.options() or None,
+            )
         rows = rows.filter(*conditions) if conditions else rows  # names refer to the files, as in SQL
         return rows.select([column for text in select for column in _parse_selection(text, rows)]) if select else rows
+
+
+@contextmanager
+def _suggest_where() -> Iterator[None]:
+    """Context manager that adds a note to the error for a missing source if the source looks like a condition."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        if _CONDITION.search(str(error.filename)):
+            error.add_note("if it is a condition on rows, pass it with --where")
+        raise
+
+
+_CONDITION = re.compile(r"[\w\"')\]]\s*(<|>|!=|==|\s=\s)|\s(is|in|like|ilike|between)\s|^\w+\(", re.I)
 
 
 def find_table(locations: Sequence[Place]) -> str | None:

@@ -296,4 +296,6 @@ def _parse_shredding(texts: tuple[str, ...], schema: pa.Schema) -> dict[str, Any
     choice = parse_shredding(texts)
     if not isinstance(choice, Mapping):
         choice = {field.name: choice for field in schema if is_marked(field)}
+        if not choice:
+            raise ValueError("--shredding requires a VARIANT column, but the rows have none; omit it")
     return {column: Untyped() if spec is None else spec for column, spec in choice.items()}

@@ -37,7 +37,10 @@ _EXIT_CODES = (
 )
 @option("--columns", metavar="a,b", help="Top-level columns to check.")
 @option("--checks", metavar="chunks,sorting,variants,geometries", help="Checks to run; all by default.")
-@option("--limit", type=click.IntRange(min=0), default=100, help="Maximum faults to list per file; all are counted.")
+@option(
+    "--limit", type=click.IntRange(min=0), metavar="N", default=100,
+    help="Maximum faults to list per file; all are counted.",
+)
 @reading_options
 @storage_options
 def verify(

@@ -292,7 +292,7 @@ class Results:
             A GeoDataFrame with the CRS of the columns; see :func:`pqext.geo.to_geopandas`.
 
         Raises:
-            ImportError: If geopandas is missing (``pip install geopandas``).
+            ImportError: If geopandas is missing (``pip install 'pqext[geopandas]'``).
             ValueError: If the result has no geometry column, or no column with this name.
 
         Example:

@@ -53,7 +53,7 @@ def stac_item(rows: Any, datetime: When, *, id: str | None = None, column: str |
         two parts if that crosses the antimeridian.
 
     Raises:
-        ImportError: If pystac is missing: ``pip install pystac``.
+        ImportError: If pystac is missing: ``pip install 'pqext[stac]'``.
         ValueError: If a column does not exist, several columns have geometries, or there is no time.
         TypeError: If the scan is not of paths, or ``datetime`` is another type.
 
@@ -90,7 +90,7 @@ def stac_collection(
         ``collection.normalize_and_save(folder)`` writes it.
 
     Raises:
-        ImportError: If pystac is missing: ``pip install pystac``.
+        ImportError: If pystac is missing: ``pip install 'pqext[stac]'``.
         ValueError: As for :func:`stac_item`.
         TypeError: As for :func:`stac_item`.
 
@@ -233,4 +233,4 @@ def _require_pystac() -> None:
     try:
         import pystac  # noqa: F401
     except ImportError as error:
-        raise ImportError(f"pystac is needed: pip install pystac ({error})") from error
+        raise ImportError(f"pystac is needed: pip install 'pqext[stac]' ({error})") from error

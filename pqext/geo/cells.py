@@ -150,7 +150,7 @@ def _installation_advice(package: str) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        raise ImportError(f"{package} is needed: pip install {package} ({error})") from error
+        raise ImportError(f"{package} is needed: pip install 'pqext[cells]' ({error})") from error
 
 
 @dataclass(frozen=True)

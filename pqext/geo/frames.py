@@ -34,7 +34,7 @@ def require_geopandas() -> ModuleType:
     try:
         import geopandas
     except ImportError as error:
-        raise ImportError(f"geopandas is needed: pip install geopandas ({error})") from error
+        raise ImportError(f"geopandas is needed: pip install 'pqext[geopandas]' ({error})") from error
     result: ModuleType = geopandas
     return result
 

@@ -36,7 +36,7 @@ def require_pyogrio() -> ModuleType:
     try:
         import pyogrio
     except ImportError as error:
-        raise ImportError(f"pyogrio is needed: pip install pyogrio ({error})") from error
+        raise ImportError(f"pyogrio is needed: pip install 'pqext[gdal]' ({error})") from error
     result: ModuleType = pyogrio
     if result.get_gdal_config_option(_GENERIC_STREAM) is None:
         result.set_gdal_config_options({_GENERIC_STREAM: True})

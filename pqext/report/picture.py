@@ -25,7 +25,7 @@ def render(boxes: BoxMap) -> bytes:
         from PIL import Image, ImageDraw, ImageFont
     except ImportError:
         raise ImportError(
-            "a PNG map requires Pillow: pip install pillow, or write an .html map instead"
+            "a PNG map requires Pillow: pip install 'pqext[map]', or write an .html map instead"
         ) from None
     projection = boxes.projection
     width, height = round(projection.width * _SCALE), round(projection.height * _SCALE)

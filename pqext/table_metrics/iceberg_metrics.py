@@ -255,14 +255,14 @@ class IcebergMetrics:
             spec_id: Id of the table's partition spec.
 
         Raises:
-            ImportError: If pyiceberg is not installed; ``pip install pyiceberg`` installs it.
+            ImportError: If pyiceberg is not installed; ``pip install 'pqext[iceberg]'`` installs it.
         """
         try:
             from pyiceberg.manifest import DataFile, DataFileContent
             from pyiceberg.manifest import FileFormat as Format
             from pyiceberg.typedef import Record
         except ImportError:
-            raise ImportError("to_data_file needs pyiceberg: pip install pyiceberg") from None
+            raise ImportError("to_data_file needs pyiceberg: pip install 'pqext[iceberg]'") from None
         data_file = DataFile.from_args(
             content=DataFileContent.DATA, file_path=file_path, file_format=Format.PARQUET,
             partition=Record() if partition is None else partition, record_count=self.record_count,

@@ -192,7 +192,7 @@ def _require_variant_type(field: pa.Field, path: str, options: WriteOptions) -> 
         return type
     if path in options.shredding:
         raise TypeError(
-            f"option 'shredding' names column {path!r}, which is not a VARIANT but has type {type}; "
+            f"option 'shredding' has column {path!r}, which is not a VARIANT but has type {type}; "
             "pqext.variant.parse_json parses JSON"
         )
     raise TypeError(f"column {path!r} must be a variant, struct<metadata: binary, value: binary>, not {type}")

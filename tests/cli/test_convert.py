@@ -274,7 +274,30 @@ def test_options_of_another_format_are_rejected(tmp_path: Path) -> None:
         result = run(lines, dest, option, "-")
         assert result.exit_code == 2
         assert f"{option} applies to CSV only" in result.output
+    for option, value in (("--numbers", "double"), ("--duplicate-keys", "last"), ("--json-layout", "lines")):
+        result = run(path, dest, option, value)
+        assert result.exit_code == 2
+        assert f"{option} applies to JSON input only, not to csv" in result.output
+        assert run(lines, tmp_path / "lines.parquet", option, value, "--force").exit_code == 0
+    result = run(path, dest, "--shredding", "a INT")
+    assert result.exit_code == 2
+    assert "--shredding requires a VARIANT column; add a column with --json" in " ".join(result.output.split())
     assert not dest.exists()
+    assert run(path, dest, "--shredding", "none").exit_code == 0
+    assert run(path, dest, "--force", "--shredding", "a INT", "--json", "meta").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("types", "message"),
+    [("id INTT", "--types: INTT is not a type; did you mean 'INT'? The types are BIGINT, "),
+     ("INT", "--types must list columns with their types, as in 'zip STRING, day DATE', not 'INT'")],
+)  # fmt: skip
+def test_error_for_csv_types_lists_types(tmp_path: Path, types: str, message: str) -> None:
+    path = tmp_path / "in.csv"
+    path.write_text("id\n1\n")
+    result = run(path, tmp_path / "out.parquet", "--types", types)
+    assert result.exit_code == 2
+    assert message in " ".join(result.output.split())
 
 
 def test_csv_rows_with_too_many_values_are_skipped_on_request(tmp_path: Path) -> None:
@@ -349,7 +372,7 @@ def test_csv_with_long_names_is_read(tmp_path: Path) -> None:
     path.write_text(f"{'a' * 200_000},b\n1,2\n")
     assert f"field limit (131072) [file {path}]" in str(run(path, dest).exception)
     path.write_bytes(b"\xff,b\n1,2\n")
-    assert "column names are not valid UTF-8; pass --encoding" in str(run(path, dest).exception)
+    assert f"column names are not valid UTF-8 [file {path}]; pass --encoding" in str(run(path, dest).exception)
 
 
 def test_skipped_long_csv_rows_are_reported_briefly(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import click
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner, Result
@@ -11,7 +12,9 @@ from click.testing import CliRunner, Result
 import pqext
 from pqext import variant
 from pqext.cli import app
-from pqext.cli.errors import describe
+from pqext.cli.errors import describe, replace_arguments
+
+COMMANDS = {name: app.get_command(click.Context(app), name) for name in ("count", "query")}
 
 
 def run(*arguments: object) -> Result:
@@ -40,8 +43,8 @@ def test_values_inside_variants_are_shown_in_sql(events: Path, option: str, name
 
 @pytest.mark.parametrize(
     ("text", "remedy"),
-    [("count(*)", "use pqext count, at"), ("max(id)", "use pqext query --limit 1 with --order-by, at"),
-     ("min(id)", "use pqext query --limit 1 with --order-by, at"), ("sum(id)", "query the file with DuckDB, at")],
+    [("count(*)", "use pqext count"), ("max(id)", "use pqext query --limit 1 with --order-by"),
+     ("min(id)", "use pqext query --limit 1 with --order-by"), ("sum(id)", "query the file with DuckDB")],
 )  # fmt: skip
 def test_aggregates_name_a_command(events: Path, text: str, remedy: str) -> None:
     wrong = run("query", events, "--select", text)
@@ -58,6 +61,39 @@ def test_python_methods_are_not_in_errors(events: Path, tmp_path: Path) -> None:
     wrong = run("query", large, "--order-by", "a", "--format", "csv", "--memory-bytes", 1_000_000)
     assert isinstance(wrong.exception, pqext.LimitError)
     assert "--order-by keeps all rows of its result in memory: pass --limit" in describe(wrong.exception)
+
+
+def test_errors_suggest_only_options_of_the_command(tmp_path: Path) -> None:
+    pqext.write_table(pa.table({"a": [1]}), tmp_path / "1.parquet")
+    pqext.write_table(pa.table({"a": [2], "b": ["x"]}), tmp_path / "2.parquet")
+    remedy = "; --union reads files whose schemas differ as one table"
+    failed = run("query", tmp_path)
+    assert remedy in describe(failed.exception or Exception())  # type: ignore[arg-type]
+    failed = run("convert", tmp_path, tmp_path / "out.parquet", "--input-format", "parquet")
+    message = describe(failed.exception or Exception())  # type: ignore[arg-type]
+    assert "has additional columns b" in message
+    assert "union" not in message
+    assert replace_arguments("wrong; pass overwrite=True", COMMANDS["count"]) == "wrong"
+    assert replace_arguments("wrong; pass overwrite=True; more", COMMANDS["query"]) == "wrong; pass --force; more"
+    assert replace_arguments("no sum; use Scan.min(column)\n a\n ^", COMMANDS["count"]).endswith("--order-by\n a\n ^")
+
+
+@pytest.mark.parametrize("option", ["--encodings", "--bloom-filters", "--sorting"])
+def test_errors_for_columns_of_options_name_the_option(events: Path, tmp_path: Path, option: str) -> None:
+    value = "idd=plain" if option == "--encodings" else "idd"
+    wrong = run("convert", events, tmp_path / "out.parquet", option, value)
+    message = describe(wrong.exception or Exception())  # type: ignore[arg-type]
+    assert message.startswith(f"{option} has column 'idd', which the schema lacks; did you mean 'id'?")
+
+
+@pytest.mark.parametrize("text", ["id > 3", "id>3", "id = 3", "id is null", "st_within(geom, box(0, 0, 1, 1))"])
+@pytest.mark.parametrize("command", ["query", "head", "count"])
+def test_condition_as_source_suggests_where(events: Path, command: str, text: str) -> None:
+    failed = run(command, events, text)
+    assert failed.exit_code == 1
+    assert describe(failed.exception or Exception()).endswith("pass it with --where")  # type: ignore[arg-type]
+    failed = run(command, events, "year=2020")
+    assert "--where" not in describe(failed.exception or Exception())  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("command", ["recover", "repair", "reshred", "unshred", "convert"])

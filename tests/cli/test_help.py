@@ -44,6 +44,13 @@ def test_example_in_the_help_is_accepted_by_the_command(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
+def test_option_values_have_names_instead_of_types(name: str) -> None:
+    shown = CliRunner().invoke(app, [*name.split(), "--help"], env={"COLUMNS": "500"}).output
+    for internal in ("INTEGER", "RANGE", "FLOAT ", "TEXT ", "<=", "x>"):
+        assert internal not in re.sub(r"'[^']*'|\"[^\"]*\"", "", shown)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
 def test_every_option_has_a_description(name: str) -> None:
     told = {one.name: getattr(one, "help", None) for one in COMMANDS[name].params}
     assert [parameter for parameter, text in told.items() if not text] == []

@@ -119,7 +119,7 @@ def test_picture_without_pillow_is_an_error_with_install_hint(tmp_path: Path, mo
     file = written(tmp_path / "points.parquet", GENERATOR.uniform(0, 9, 10))
     result = run("map", file, "-o", tmp_path / "map.png")
     assert isinstance(result.exception, ImportError)
-    assert "pip install pillow" in str(result.exception)
+    assert "pip install 'pqext[map]'" in str(result.exception)
     assert not (tmp_path / "map.png").exists()
 
 

@@ -175,5 +175,7 @@ def test_limits_for_untrusted_files_can_be_overridden() -> None:
     assert Limits.untrusted().max_memory_bytes(1000) == 100 << 20
     assert Limits.untrusted().max_memory_bytes(1 << 30) == 16 << 30
     assert Limits.untrusted(memory_expansion=0, memory_bytes=5).max_memory_bytes(1 << 30) == 5
+    assert Limits.untrusted(memory_bytes=5).max_memory_bytes(1 << 30) == 5
+    assert Limits.untrusted(memory_bytes=5, memory_expansion=2).max_memory_bytes(1 << 30) == 2 << 30
     with pytest.raises(TypeError):
         Limits.untrusted(pages=3)

@@ -57,7 +57,7 @@ def test_encoding_of_the_wrong_type_is_rejected(encodings: Any) -> None:
 
 
 def test_missing_column_is_rejected() -> None:
-    with pytest.raises(ValueError, match="encodings names column 'b'; the columns are a"):
+    with pytest.raises(ValueError, match="encodings has column 'b', which the schema lacks; the columns are a"):
         written(pa.table({"a": [1]}), encodings={"b": "plain"})
 
 

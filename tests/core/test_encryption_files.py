@@ -354,7 +354,7 @@ def test_row_groups_or_columns_beyond_the_ordinal_range_are_rejected(monkeypatch
 
 
 def test_keys_of_missing_columns_are_rejected() -> None:
-    with pytest.raises(ValueError, match="encryption names column 'nothing'"):
+    with pytest.raises(ValueError, match="encryption has column 'nothing', which the schema lacks"):
         encrypted(column_keys={"nothing": KEYS["a"]})
     with pytest.raises(TypeError, match="encryption"):
         written(encryption=FOOTER_KEY)

@@ -183,7 +183,7 @@ def test_second_copies_remain_valid_after_concatenation(tmp_path: Any) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"second_encodings": {"nope": "plain"}}, "second_encodings names column 'nope'"),
+        ({"second_encodings": {"nope": "plain"}}, "second_encodings has column 'nope'"),
         ({"second_encodings": {"b": "fancy"}}, "second_encodings must be one of"),
         ({"second_encodings": {"b": "plain"}, "extensions": {"b": b"raw"}}, "must be a mapping from UUIDs to bytes"),
     ],

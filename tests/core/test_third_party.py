@@ -46,7 +46,7 @@ def test_handler_option_selects_columns_and_their_settings() -> None:
 @pytest.mark.parametrize(
     ("choices", "text"),
     [
-        ({"temperature": {"u": "celsius"}}, "option 'temperature' names column 'u', which the schema does not have"),
+        ({"temperature": {"u": "celsius"}}, "option 'temperature' has column 'u', which the schema lacks"),
         ({"temperature": {"t": "feet"}}, "in kelvin or celsius, not 'feet'"),
         ({"temprature": {"t": "kelvin"}}, "annotations has the key 'temprature', which is not the option of"),
     ],

@@ -36,7 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("schema", [None, "union"])
 def test_partition_columns_are_among_the_suggestions(folder: Path, schema: Any) -> None:
     for filter in ("yeer = 2025", col("yeer") == 2025):
-        with pytest.raises(ValueError, match="no column 'yeer'; did you mean 'year'"):
+        with pytest.raises(ValueError, match=r"no column 'yeer'( \[file .*\])?; did you mean 'year'"):
             pqext.read_table(folder, ["id"], filter, schema=schema)
     with pytest.raises(ValueError, match="no column 'yeer'; did you mean 'year'"):
         pqext.read_table(folder, ["id", "yeer"], schema=schema)
@@ -87,11 +87,11 @@ def test_literal_without_a_comparable_form_gets_no_hint(folder: Path, text: str)
 
 
 HINTS = [
-    ("city = Suva", ValueError, r"no column 'Suva'; .*quotes: 'Suva' \[file .*\]\n  city = Suva"),
+    ("city = Suva", ValueError, r"no column 'Suva' \[file .*\]; .*quotes: 'Suva'\n  city = Suva"),
     ('"city" = "Suva"', ValueError, "quote text with single quotes: 'Suva'"),
     ("city in (Suva, Nome)", ValueError, "quote text with single quotes"),
     ("event:$.type = view", ValueError, "quote text with single quotes: 'view'"),
-    ("Id = 1", ValueError, "no column 'Id'; did you mean 'id'"),
+    ("Id = 1", ValueError, r"no column 'Id' \[file .*\]; did you mean 'id'"),
     ("lower(city) = 'suva'", ValueError, "no function 'lower'; use ilike to ignore case"),
     ("year(day) = 2026", ValueError, "no function 'year'; compare with dates, as in day >= '2026-01-01'"),
     ("max(id) = 2", ValueError, "max aggregates many rows"),

@@ -157,7 +157,7 @@ def test_unsupported_syntax_is_rejected_with_its_position(text: str, told: str, 
     with pytest.raises(ValueError, match=told) as caught:
         from_sql(text)
     if place is not None:
-        assert f"at character {place}\n" in str(caught.value)
+        assert str(caught.value).startswith(f"at character {place}: ")
         *_, line, caret = str(caught.value).splitlines()
         assert len(line) >= len(caret) - 1
 
@@ -265,5 +265,5 @@ def test_long_lists_are_parsed() -> None:
 
 @pytest.mark.parametrize("text", ["a = 1 and " + "not " * 3_000 + "b", "a = 1 and " + "+".join(["b"] * 3_000) + " > 1"])
 def test_excessive_nesting_is_reported_with_its_position(text: str) -> None:
-    with pytest.raises(ValueError, match=r"the text is nested too deeply, at character \d+\n"):
+    with pytest.raises(ValueError, match=r"at character \d+: the text is nested too deeply\n"):
         from_sql(text)

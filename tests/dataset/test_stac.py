@@ -128,7 +128,7 @@ def test_several_files_need_an_id_and_pystac_must_be_installed(
         geo.stac_item(paths, TIME)
     assert len(geo.stac_item(paths, TIME, id="both").assets) == 2
     monkeypatch.setitem(sys.modules, "pystac", None)
-    with pytest.raises(ImportError, match="pip install pystac"):
+    with pytest.raises(ImportError, match=r"pip install 'pqext\[stac\]'"):
         geo.stac_item(paths[0], TIME)
 
 

@@ -182,8 +182,10 @@ def test_crs_with_invalid_utf8_is_rejected_on_write_and_unmarked_on_read() -> No
 ])  # fmt: skip
 def test_unknown_crs_is_rejected_on_write(name: str, reason: str) -> None:
     table = pa.table([from_points([1.0], [2.0])], ["g"])
-    with pytest.raises(GeometryError, match=rf"is unknown.*{re.escape(reason)}.*column g"):
+    with pytest.raises(GeometryError, match="is unknown") as raised:
         pqext.write_table(table, io.BytesIO(), geometry={"g": name})
+    assert reason in str(raised.value)
+    assert "[column g]" in str(raised.value)
     if not name.startswith("projjson"):
         with pytest.raises(GeometryError, match="is unknown"):
             geometry_field("g", name)

@@ -165,7 +165,7 @@ class TestFiles:
 def test_missing_geopandas_is_an_error_with_install_hint(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "geopandas", None)
     for ask in (geo.to_geopandas, geo.from_geopandas, geo.read_geopandas):
-        with pytest.raises(ImportError, match=r"pip install geopandas"):
+        with pytest.raises(ImportError, match=r"pip install 'pqext\[geopandas\]'"):
             ask(pa.table({"a": [1]}))
 
 

@@ -191,7 +191,7 @@ def test_ddl_expresses_units_and_widths_beyond_spark() -> None:
         ("GEOMETRY(4326)", "must list the columns"),
         ("v STRING(ANY)", "expected a number"),
         ("a LIST<INT>", "a list is an ARRAY"),
-        ("a BIGNT", "BIGNT is not a column type; did you mean 'BIGINT'"),
+        ("a BIGNT", "BIGNT is not a type; did you mean 'BIGINT'"),
         ("a INT -- all of it\n- b INT", "unexpected '-'"),
     ],
 )

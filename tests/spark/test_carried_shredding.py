@@ -191,7 +191,7 @@ def test_plan_describes_what_will_be_written(nested: Any, documents: Any) -> Non
     assert "by a schema inferred from each file's first row group (shred_variant)" in str(inferred[2])
     with pytest.raises(ValueError, match="unknown option 'comression'; did you mean 'compression'"):
         explain_write(df, comression="zstd")
-    with pytest.raises(ValueError, match="names column 'x', which the schema does not have"):
+    with pytest.raises(ValueError, match="has column 'x', which the schema lacks"):
         explain_write(df, shredding={"x": "a INT"})
 
 
@@ -244,7 +244,7 @@ def test_invalid_choice_fails_on_the_driver(documents: Any, nested: Any) -> None
 
 
 def test_save_with_a_missing_column_starts_no_task(documents: Any, tmp_path: Path) -> None:
-    with pytest.raises(AnalysisException, match="names column 'x', which the schema does not have"):
+    with pytest.raises(AnalysisException, match="has column 'x', which the schema lacks"):
         save(documents, tmp_path / "out", shredding='{"x": "a INT"}')
     assert not (tmp_path / "out").exists()
 

@@ -106,7 +106,7 @@ def test_multiline_and_compressed_documents_are_read_completely(spark: Any, tmp_
     ingest_json(spark, str(source), str(tmp_path / "out"), format="auto")
     assert sorted(one["n"] for one in values(tmp_path / "out")) == [1, 3, 4, 5, 6]
     (source / "d.json.gz").write_bytes(gzip.compress(b'{"n": 7}\n' * 1000)[:-9])
-    with pytest.raises(CorruptFileError, match=r"Truncated compressed stream; .* \[file .*d\.json\.gz"):
+    with pytest.raises(CorruptFileError, match=r"Truncated compressed stream \[file .*d\.json\.gz.*\]; "):
         ingest_json(spark, str(source), str(tmp_path / "out"), format="auto")
     assert len(values(tmp_path / "out")) == 5
 

@@ -56,5 +56,5 @@ def test_conditions_never_compare_intervals_as_raw_numbers(spark: Any, tmp_path:
     ):
         assert [row.id for row in frame.select("id").collect()] == expected == [2, 3, 4]
     for literal in (1, timedelta(seconds=1)):
-        with pytest.raises(Exception, match=r"interval day to second, .*; filter with pqext\.spark\.where.*column d"):
+        with pytest.raises(Exception, match=r"interval day to second, .*column d.*; filter with pqext\.spark\.where"):
             read(spark, path, where=col("d") > literal)

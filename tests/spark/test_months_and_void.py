@@ -128,7 +128,7 @@ def test_void_columns_round_trip_like_in_spark(spark: Any, tmp_path: Path) -> No
         assert read(spark, path).schema == expected.schema
         assert read(spark, path).orderBy("id").collect() == expected.orderBy("id").collect()
         assert pqext.read_table(path, ["v"])["v"].to_pylist() == [None] * 3
-    with pytest.raises(Exception, match=r"map keys cannot be void; cast the column .*column m"):
+    with pytest.raises(Exception, match=r"map keys cannot be void( \[.*\])?; cast the column"):
         write(spark.sql("select map() as m"), str(tmp_path / "map"))
 
 
@@ -138,6 +138,6 @@ def test_maps_with_void_keys_are_an_error_that_names_them(spark: Any, tmp_path: 
     spark.sql("select 1 as id, map() as m").write.parquet(path)
     assert read(spark, path).schema["m"].dataType == T.MapType(T.NullType(), T.NullType())
     for engine in ("python", "auto"):
-        with pytest.raises(Exception, match=r"cannot pass a map with void keys.* spark\.read\.parquet \[column m\]"):
+        with pytest.raises(Exception, match=r"a map with void keys.* \[column m\]; .* spark\.read\.parquet"):
             read(spark, path, engine=engine).collect()
     assert read(spark, path, ["id"]).collect() == spark.read.parquet(path).select("id").collect()

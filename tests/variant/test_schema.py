@@ -113,7 +113,7 @@ def test_type_name_may_be_a_field_name() -> None:
         ("a STRUCT<>", "position 9: expected a field name"),
         ("a ARRAY<INT", "position 11: expected >"),
         ("a UINT", "position 2: UINT is not a type"),
-        ("t DECMAL(9,2)", "'t DECMAL.9,2.', position 2: DECMAL is not a type .*; did you mean 'DECIMAL'. The types"),
+        ("t DECMAL(9,2)", "'t DECMAL.9,2.', position 2: DECMAL is not a type; did you mean 'DECIMAL'. The types"),
         ("a INT128", "did you mean 'INT'.*BIGINT, .*UUID, STRUCT<name: type, ...>, ARRAY<type> and VARIANT"),
         (f"a INT, {'b' * 5000} ?", r"'\.\.\.b{149} \?', position 5008: unexpected"),
         ("a DECIMAL(40,1)", "precision must be 1 to 38"),

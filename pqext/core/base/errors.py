@@ -29,8 +29,8 @@ class AnnotationWarning(UserWarning):
 class ParquetError(ValueError):
     """Base of all pqext errors.
 
-    The message is followed by the known parts of the location: ``path``, ``row_group``, ``column``
-    (dotted path in the schema) and ``offset`` (byte in the file).
+    The text contains the known parts of the location before the remedy: ``path``, ``row_group``, ``column`` (dotted
+    path in the schema) and ``offset`` (byte in the file).
     """
 
     def __init__(
@@ -77,7 +77,17 @@ class ParquetError(ValueError):
             )
             if value is not None
         ]
-        return escape_text(f"{self.message} [{', '.join(location)}]" if location else self.message)
+        return escape_text(add_location(self.message, ", ".join(location)) if location else self.message)
+
+
+def add_location(message: str, location: str) -> str:
+    """Insert a location into an error message in brackets, after the problem and before the remedy.
+
+    >>> add_location("a page is corrupt; pass on_corrupt='skip'", "column a")
+    "a page is corrupt [column a]; pass on_corrupt='skip'"
+    """
+    problem, separator, remedy = message.partition("; ")
+    return f"{problem} [{location}]{separator}{remedy}"
 
 
 def _restore_error(error_type: type[ParquetError], arguments: tuple[Any, ...], state: dict[str, Any]) -> ParquetError:

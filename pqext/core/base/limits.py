@@ -83,8 +83,11 @@ class Limits:
         A call may hold 100 MiB, or sixteen times the file's own size if that is more.
 
         The commands, Spark and :func:`pqext.verify` use these limits by default. ``changes`` overrides fields by name.
-        With ``memory_expansion=0`` the memory limit does not depend on the size of the file.
+        If ``memory_bytes`` is passed, or ``memory_expansion=0``, the memory limit does not depend on the size of the
+        file.
         """
+        if "memory_bytes" in changes:
+            changes = {"memory_expansion": 0, **changes}
         return cls(**{**_UNTRUSTED, **changes})
 
     def max_memory_bytes(self, file_bytes: int) -> int:

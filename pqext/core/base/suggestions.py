@@ -265,6 +265,17 @@ def unknown_leaf_hint(name: str, leaves: Iterable[str]) -> str:
     return f"{hint} The columns are {join_names(every)}" if hint else f"; the columns are {join_names(every)}"
 
 
+def unknown_option_column(option: str, name: object, leaves: Iterable[str]) -> str:
+    """Return the error message for a column ``name`` of a writer's ``option`` that is not among ``leaves``.
+
+    >>> unknown_option_column("encodings", "idd", ["id"])
+    "encodings has column 'idd', which the schema lacks; did you mean 'id'? The columns are id"
+    """
+    hint = unknown_leaf_hint(str(name), leaves)
+    lacks = "" if hint.startswith(", which") else ", which the schema lacks"
+    return f"{option} has column {name!r}{lacks}{hint}"
+
+
 def unknown_column_message(name: str, columns: Iterable[str]) -> str:
     """Return the error message for a ``name`` that is not among the top-level ``columns``.
 

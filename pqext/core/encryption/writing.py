@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from pqext.core.base.buffers import Bytes
 from pqext.core.base.errors import EncryptionError
+from pqext.core.base.suggestions import unknown_option_column
 from pqext.core.encryption.modules import ORDINAL_MAX, AesKey, FileAad, Module
 from pqext.core.format.metadata import (
     AesGcmCtrV1,
@@ -73,9 +74,8 @@ class FileEncryptor:
         prefixes = {".".join(path[:end]) for path in self._paths for end in range(1, len(path) + 1)}
         for path in encryption.column_keys:
             if path not in prefixes:
-                columns = ", ".join(leaf.dotted_path for leaf in schema.leaves)
-                message = f"encryption names column {path!r}, which the schema does not have; the columns are {columns}"
-                raise ValueError(message)
+                leaves = [leaf.dotted_path for leaf in schema.leaves]
+                raise ValueError(unknown_option_column("encryption", path, leaves))
 
     @property
     def has_encrypted_footer(self) -> bool:

@@ -40,6 +40,7 @@ from pqext.core.options.read_write import ReadOptions
 LEAST_INDEXED = 64 << 10
 """Minimum size of footers that are read with a jump table. Smaller footers are read completely."""
 _CONVERT = "convert it with pqext convert"
+_RECOVER = "; `pqext recover` writes the remaining rows to a new file"
 _MARKS = (
     (b"ARRO", "an Arrow or Feather file, which pyarrow.feather.read_table opens"),
     (b"ORC", "an ORC file, which pyarrow.orc.read_table opens"),
@@ -204,20 +205,14 @@ def _check_magic(head: bytes, tail: bytes, source: Source, headless: bool) -> No
     if head == tail == ENCRYPTED_MAGIC:
         return
     if tail not in (MAGIC, FLAT_MAGIC):
-        file_type = "" if headless else describe_file_type(head)
-        advice = f"it is not a Parquet file{file_type}"
+        problem, advice = "not a Parquet file", "" if headless else describe_file_type(head)
         if head == MAGIC:
-            advice = "it is truncated or still being written; `pqext recover` writes the remaining rows to a new file"
-        raise CorruptFileError(
-            f"the file ends in {tail!r} instead of {MAGIC!r}: {advice}", path=source.path, offset=source.size - 4
-        )
+            problem, advice = "the file is truncated or still being written", _RECOVER
+        reason = f"{problem}: it ends in {tail!r} instead of {MAGIC!r}{advice}"
+        raise CorruptFileError(reason, path=source.path, offset=source.size - 4)
     if head != MAGIC:
-        raise CorruptFileError(
-            f"the file starts with {head!r} instead of {MAGIC!r}: its beginning is damaged or missing; "
-            "`pqext recover` writes the remaining rows to a new file",
-            path=source.path,
-            offset=0,
-        )
+        problem = f"the beginning of the file is damaged or missing: it starts with {head!r} instead of {MAGIC!r}"
+        raise CorruptFileError(f"{problem}{_RECOVER}", path=source.path, offset=0)
 
 
 def describe_file_type(head: bytes) -> str:

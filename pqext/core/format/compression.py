@@ -311,7 +311,7 @@ def _lzo(data: Any, size: int) -> Any:
         from lzallright import LZOCompressor, LZOError
     except ImportError:
         raise UnsupportedError(
-            "LZO pages need the package lzallright: pip install lzallright",
+            "LZO pages need the package lzallright: pip install 'pqext[lzo]'",
             feature="codec LZO",
         ) from None
 

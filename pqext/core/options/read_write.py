@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 from pqext.core.base.errors import CorruptDataWarning, ParquetError, warn
 from pqext.core.base.limits import ROW_GROUP_ROWS
-from pqext.core.base.suggestions import FOREIGN_OPTIONS, did_you_mean, join_names, unknown_leaf_hint
+from pqext.core.base.suggestions import FOREIGN_OPTIONS, did_you_mean, join_names, unknown_option_column
 from pqext.core.format.compression import levels
 from pqext.core.format.extension import paths as extension_paths
 from pqext.core.options.encryption import FileDecryption, FileEncryption
@@ -327,16 +327,16 @@ class WriteOptions:
             chosen = getattr(self, name)
             for path in chosen if isinstance(chosen, Mapping) else ():
                 if path not in paths:
-                    raise ValueError(f"{name} names column {path!r}{unknown_leaf_hint(path, paths)}")
+                    raise ValueError(unknown_option_column(name, path, paths))
         for target in self.extensions:
             if target not in paths and not extension_paths.is_metadata_path(target):
                 raise ValueError(
-                    f"extensions names {target!r}, which is neither a metadata path nor one of {join_names(paths)}"
+                    f"extensions has {target!r}, which is neither a metadata path nor one of {join_names(paths)}"
                     f"{did_you_mean(target, paths)}"
                 )
         for key in self.sort_keys:
             if key.path not in paths:
-                raise ValueError(f"sorting names column {key.path!r}{unknown_leaf_hint(key.path, paths)}")
+                raise ValueError(unknown_option_column("sorting", key.path, paths))
         if self.compression_level is not None:
             for path in paths:
                 level = self.compression_level

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from pqext.core.base.suggestions import unknown_option_column
 from pqext.core.format.metadata import SortingColumn
 from pqext.core.options.layout import SortKey
 from pqext.core.schema.annotations import RowLayoutHandler, Storage
@@ -157,7 +158,7 @@ def _find_leaf(key: SortKey, schema: Schema) -> SchemaNode:
     for node in schema.leaves:
         if node.dotted_path == key.path:
             return node
-    raise ValueError(f"sorting names column {key.path!r}, which the schema does not have")
+    raise ValueError(unknown_option_column("sorting", key.path, (node.dotted_path for node in schema.leaves)))
 
 
 def check_sorted(

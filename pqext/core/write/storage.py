@@ -6,7 +6,7 @@ Annotation handlers determine the storage of the fields that they claim. Other f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pqext.core.base.errors import LimitError, ParquetError
-from pqext.core.base.suggestions import did_you_mean, join_names
+from pqext.core.base.suggestions import unknown_option_column
 from pqext.core.format.metadata import FieldRepetitionType, FileType, ListType, LogicalType, MapType
 from pqext.core.options.read_write import WriteOptions
 from pqext.core.schema.annotations import (
@@ -218,7 +218,7 @@ def plan(
     for annotation, choices in configured_annotations(options):
         for path in choices:
             if not isinstance(path, str) or not {path, path.split(".")[0]} & names:
-                raise _unknown_column_error(annotation.option, path, schema.names)
+                raise ValueError(unknown_option_column(f"option {annotation.option!r}", path, schema.names))
     columns = sample.combine_chunks().columns if sample is not None else None
     likes = [None] * len(schema) if layout is None else layout.columns(schema.names)
     fields = tuple(
@@ -255,22 +255,13 @@ def _check_option_columns(fields: Sequence[StoredField], options: WriteOptions) 
     for requested, choices in chosen:
         for path in choices:
             if path not in result:
-                raise _unknown_column_error(requested.option, path, result)
+                raise ValueError(unknown_option_column(f"option {requested.option!r}", path, result))
             annotation = result[path].annotation
             if annotation is not None and annotation.option != requested.option:
                 raise ValueError(
-                    f"option {requested.option!r} names column {path!r}, which is a {annotation.logical} column: "
+                    f"option {requested.option!r} has column {path!r}, which is a {annotation.logical} column: "
                     f"the option applies to {requested.logical} columns only"
                 )
-
-
-def _unknown_column_error(option: str | None, path: object, names: Iterable[str]) -> ValueError:
-    names = list(names)
-    meant = did_you_mean(path, names) if isinstance(path, str) else ""
-    there = f"{meant} The columns are " if meant else "; the columns are "
-    return ValueError(
-        f"option {option!r} names column {path!r}, which the schema does not have{there}{join_names(names)}"
-    )
 
 
 def _first_chunk(column: pa.ChunkedArray) -> pa.Array | None:

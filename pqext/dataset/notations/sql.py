@@ -437,8 +437,7 @@ class _Reader:
         return self._error_at(literals.start_of(node) or 0, reason)
 
     def _error_at(self, offset: int, reason: str) -> _SyntaxError:
-        comma = "" if reason.endswith("?") else ","
-        return _SyntaxError(f"{excerpt(reason)}{comma} at character {offset + 1}{literals.excerpt(self.text, offset)}")
+        return _SyntaxError(f"at character {offset + 1}: {excerpt(reason)}{literals.excerpt(self.text, offset)}")
 
 
 _KNOWN = {

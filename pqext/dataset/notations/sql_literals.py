@@ -105,7 +105,7 @@ def list_sql_types() -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        unknown, separator, _ = str(error).partition(" is not a type of the variant encoding")
+        unknown, separator, _ = str(error).partition(" is not a type")
         if not separator:
             raise
         meant = did_you_mean(unknown, re.findall("[A-Z]+", _TYPES_TOLD))

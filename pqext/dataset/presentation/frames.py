@@ -23,7 +23,8 @@ def require_package(name: str) -> None:
     try:
         import_module(name)
     except ImportError as error:
-        raise ImportError(f"{name} is needed: pip install {name} ({error})") from error
+        source = "'pqext[geopandas]'" if name == "geopandas" else name
+        raise ImportError(f"{name} is needed: pip install {source} ({error})") from error
 
 
 def to_pandas(table: pa.Table, formats: Formats, options: Mapping[str, Any]) -> pandas.DataFrame:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from pqext.core.base.errors import ParquetError, SchemaMismatchError
+from pqext.core.base.errors import ParquetError, SchemaMismatchError, add_location
 from pqext.core.read.reader import ParquetFile
 from pqext.core.schema.arrow_schema.stored_schema import StoredSchema
 from pqext.core.schema.arrow_schema.types import durations
@@ -21,7 +21,7 @@ from pqext.geo.types import type_of
 
 _COUNTED = FileRequest((), (), None, pa.schema([]))
 _SEPARATELY = "; read the files separately"
-_UNION = '; schema="union", on the command line --union, reads files whose schemas differ as one table'
+_UNION = '; schema="union" reads files whose schemas differ as one table'
 
 
 class FirstFileSchema(SchemaStrategy):
@@ -81,7 +81,8 @@ class FirstFileSchema(SchemaStrategy):
             reason, line_break, position = str(error).partition("\n")
             advice = "" if self._suited is None else _UNION
             kind = TypeError if isinstance(error, TypeError) else ValueError
-            raise kind(f"{reason} [file {file.path}]{advice}{line_break}{position}") from None
+            located = add_location(reason, f"file {file.path}")
+            raise kind(f"{located}{advice}{line_break}{position}") from None
         self._suited = file.schema
 
     def _check_geometries(self, file: ParquetFile) -> None:

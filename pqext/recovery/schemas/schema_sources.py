@@ -176,8 +176,7 @@ def _type(ddl_type: DdlType, text: str) -> pa.DataType:
     try:
         return target_type(f"{name}({','.join(map(str, arguments))})" if arguments else name)
     except ValueError as error:
-        message = str(error).replace("is not a type of the variant encoding", "is not a column type")
-        raise ValueError(message.replace("types are ", f"types are {_OTHERS}, ")) from None
+        raise ValueError(str(error).replace("types are ", f"types are {_OTHERS}, ")) from None
 
 
 def _type_with_precision(name: str, digits: int, types: dict[int, pa.DataType]) -> pa.DataType:

@@ -62,7 +62,6 @@ def concise_errors(method: Callable[P, R]) -> Callable[P, R]:
 _SPARK_PHRASES = (
     (ADVICE, "raise it with memory_bytes="), (RAISE_LIMIT, "raise the limit with memory_bytes="),
     ("read fewer rows at a time with iter_batches", "read fewer columns"),
-    (', on the command line --union, reads files', " reads files"),
     ('skip the row, or read it as null with invalid_values="null"', "exclude the row with where="),
     (
         "omit the column with columns=, or set its type with schema=pyarrow.schema(...)",

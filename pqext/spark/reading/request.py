@@ -234,7 +234,7 @@ class Query:
 
     @property
     def limits(self) -> Limits:
-        """Limits of a file in a task: :meth:`Limits.untrusted`, with the memory limit raised by ``memory_bytes``."""
+        """Limits of a file in a task: :meth:`Limits.untrusted`, with the memory limit ``memory_bytes``."""
         return Limits.untrusted() if self.memory_bytes is None else Limits.untrusted(memory_bytes=self.memory_bytes)
 
     def arrow_schema(self) -> pa.Schema:

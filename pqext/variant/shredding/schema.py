@@ -359,7 +359,7 @@ def parse_leaf_name(name: str, arguments: tuple[int, ...] = ()) -> pa.DataType:
     if upper not in _LEAF_TYPES:
         meant = did_you_mean(name, type_names())
         there = f"{meant} The types are" if meant else "; the types are"
-        raise ValueError(f"{excerpt(name)} is not a type of the variant encoding{there} {supported_types()}")
+        raise ValueError(f"{excerpt(name)} is not a type{there} {supported_types()}")
     if arguments:
         raise ValueError(f"{name} accepts no arguments")
     return _LEAF_TYPES[upper]

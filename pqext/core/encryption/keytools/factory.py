@@ -60,7 +60,7 @@ class EncryptionConfiguration:
                 raise ValueError(f"column_keys must map master key {master!r} to a list of columns, not {columns!r}")
             for column in columns:
                 if column in seen:
-                    raise ValueError(f"column_keys names column {column!r} twice")
+                    raise ValueError(f"column_keys has column {column!r} twice")
                 seen.add(column)
 
 

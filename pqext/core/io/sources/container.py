@@ -39,7 +39,7 @@ class Container:
     def __init__(self, uri: str, scheme: str, storage_options: Mapping[str, Any] | None) -> None:
         if find_spec("obstore") is None:
             raise UnsupportedError(
-                f"writing a folder on {scheme}:// from several tasks requires obstore: pip install obstore",
+                f"writing a folder on {scheme}:// from several tasks requires obstore: pip install 'pqext[remote]'",
                 feature=f"commits on {scheme}://", path=redact_uri(uri),
             )
         parts = split_uri(redact_uri(uri))

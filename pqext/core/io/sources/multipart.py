@@ -30,7 +30,7 @@ class Bucket:
     def __init__(self, uri: str, storage_options: Mapping[str, Any] | None) -> None:
         if find_spec("boto3") is None:
             raise UnsupportedError(
-                "writing a folder on s3:// from several tasks requires boto3: pip install boto3",
+                "writing a folder on s3:// from several tasks requires boto3: pip install 'pqext[remote]'",
                 feature="commits on s3://", path=redact_uri(uri),
             )
         self.name, _, self.prefix = uri.partition("://")[2].strip("/").partition("/")

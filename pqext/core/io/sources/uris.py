@@ -293,7 +293,7 @@ def _locate_web(uri: str, options: Options) -> Location:
         if find_spec("fsspec") is not None and find_spec("aiohttp") is not None:
             return _locate_fsspec(uri, "https", options)
         raise UnsupportedError(
-            f"{excerpt(redact_uri(uri))!r} needs obstore: pip install obstore", feature="https://",
+            f"{excerpt(redact_uri(uri))!r} needs obstore: pip install 'pqext[remote]'", feature="https://",
             path=redact_uri(uri),
         )
     from pqext.core.io.sources.object_files import ObjectStore
@@ -344,7 +344,7 @@ def _locate_fsspec(uri: str, scheme: str, options: Options) -> Location:
     if find_spec("fsspec") is None:
         raise UnsupportedError(
             f"{excerpt(redact_uri(uri))!r} is not a local file, and fsspec is not installed; "
-            "run pip install fsspec, or pass an open binary file",
+            "run pip install 'pqext[remote]', or pass an open binary file",
             feature="remote files", path=redact_uri(uri),
         )
     from fsspec.core import url_to_fs
