@@ -139,11 +139,13 @@ def _parse_key(key: str) -> _VariantPath | None:
 
 
 def _comparable(primitive: PrimitiveType, value: Any) -> tuple[pa.DataType | None, Value | None]:
-    """Return the Arrow type of a bound, and its value in comparison form; None for a null."""
+    """Return the Arrow type of a bound, and its value in comparison form; None for a null and for NaN."""
     if primitive in _DECIMALS and isinstance(value, ScaledDecimal):
         number = Decimal(value.unscaled).scaleb(-value.scale)
         return (pa.decimal128(38, value.scale), number) if value.scale <= 38 else (None, None)
     type = _TYPES.get(primitive)
+    if value != value:
+        return type, None
     if isinstance(value, str):
         return type, value.encode()
     if isinstance(value, UUID):

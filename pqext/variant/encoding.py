@@ -81,6 +81,13 @@ _FIXED = {
 }
 """Size in bytes of the data of fixed-size types."""
 
+_INTEGERS = {type: {1: "<b", 2: "<h", 4: "<i", 8: "<q"}[size] for type, size in INTEGER_BYTES.items()}
+_NUMBERS = {
+    int(type) << 2: (type, struct.Struct(layout))
+    for type, layout in {**_INTEGERS, _T.FLOAT: "<f", _T.DOUBLE: "<d"}.items()
+}
+"""Type and layout of integers and floats, by their first byte."""
+
 
 @dataclass(frozen=True, slots=True)
 class ScaledDecimal:
@@ -200,6 +207,9 @@ def decode_primitive(data: bytes, position: int, end: int) -> tuple[PrimitiveTyp
     Data is None, bool, int, float, :class:`ScaledDecimal`, bytes, str or UUID. Dates and times are integers in the unit
     of their type.
     """
+    number = _NUMBERS.get(data[position]) if position < end else None
+    if number is not None and number[1].size == end - position - 1:
+        return number[0], number[1].unpack_from(data, position + 1)[0]
     if value_size(data, position, end) != end - position:
         faults.fail(Fault.FAULT_VALUE_TRAILING, offset=position)
     if data[position] & 3 == BasicType.SHORT_STRING:
@@ -212,17 +222,11 @@ def decode_primitive(data: bytes, position: int, end: int) -> tuple[PrimitiveTyp
         return kind, None
     if kind in (_T.TRUE, _T.FALSE):
         return kind, kind == _T.TRUE
-    if kind in INTEGER_BYTES:
-        return kind, int.from_bytes(data[position + 1 : end], "little", signed=True)
     if kind in DECIMAL_BYTES:
         scale = data[position + 1]
         if scale > MAX_SCALE:
             faults.fail(Fault.FAULT_DECIMAL_SCALE, offset=position + 1)
         return kind, ScaledDecimal(int.from_bytes(data[position + 2 : end], "little", signed=True), scale)
-    if kind == _T.DOUBLE:
-        return kind, struct.unpack_from("<d", data, position + 1)[0]
-    if kind == _T.FLOAT:
-        return kind, struct.unpack_from("<f", data, position + 1)[0]
     if kind == _T.UUID:
         return kind, uuid.UUID(bytes=data[position + 1 : end])
     if kind == _T.BINARY:

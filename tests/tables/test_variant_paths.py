@@ -65,6 +65,11 @@ def test_paths_without_valid_bounds_are_omitted_and_others_are_not(low: bytes | 
     assert decoded(valid, (low, high), valid) == [range_of_a, {}, range_of_a]
 
 
+def test_bound_that_is_nan_is_unknown() -> None:
+    nan, one = (bound({"$['a']": value}) for value in (float("nan"), 1.0))
+    assert decoded((nan, one), (one, nan)) == [{A: (pa.float64(), None, 1.0)}, {A: (pa.float64(), 1.0, None)}]
+
+
 def test_keys_that_are_not_paths_or_not_requested_are_ignored() -> None:
     values = {"a": 1, "$['a'": 2, "$['c']": 3, "$['a'][0]": 4, "$": 5}
     assert decoded((bound(values), bound(values))) == [{}]

@@ -79,9 +79,16 @@ def partition_texts(values: Mapping[str, Any]) -> dict[str, str | None]:
     }
 
 
-def clustering_of(statistics: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return the commit id and the row order in the statistics of a file; None if the file is not clustered."""
-    match statistics.get(CLUSTERED):
+def clustering_of(statistics: str) -> tuple[str, str] | None:
+    """Return the commit id and the row order in the statistics of a file; None if the file is not clustered.
+
+    ``statistics`` is JSON text, which may be invalid.
+    """
+    try:
+        content = json.loads(statistics)
+    except ValueError:
+        return None
+    match content.get(CLUSTERED) if isinstance(content, dict) else None:
         case [str(commit), str(order)]:
             return commit, order
     return None

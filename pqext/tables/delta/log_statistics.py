@@ -14,13 +14,14 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import accumulate, pairwise
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pqext.core.base.errors import ParquetError
 from pqext.core.format.metadata import GeospatialStatistics
@@ -71,8 +72,8 @@ class DeltaLogStatistics:
 
     def covers(self, columns: Collection[str]) -> bool:
         """Return whether the covering boxes of all ``columns`` were computed from the geometries in the file."""
-        names = self.columns.statistics_text(self.row).get(COVERED)
-        return isinstance(names, list) and {*columns} <= {name for name in names if isinstance(name, str)}
+        names = self.columns.covered[self.row]
+        return names is not None and {*columns} <= {*names}
 
     def box(self, path: tuple[str, ...]) -> GeospatialStatistics | None:
         """Return None, because Delta logs have no geospatial statistics."""
@@ -153,29 +154,84 @@ class _LogColumns:
             column = column.flatten()[column.type.get_field_index(step)]
         return None if pa.types.is_struct(column.type) else column
 
-    def statistics_text(self, row: int) -> Mapping[str, Any]:
-        """Return the statistics of a file, parsed from the JSON in the log; empty if unknown."""
-        return self.texts.by_path.get(self._paths[row], {})
+    @cached_property
+    def covered(self) -> list[list[str] | None]:
+        """Geometry columns whose boxes pqext computed, for each file; None if the log does not state them."""
+        [columns] = json_members(self._texts, {(COVERED,): pa.list_(pa.string())})
+        return columns
+
+    @cached_property
+    def _texts(self) -> list[str | None]:
+        """Statistics of each file as JSON; None if unknown."""
+        return [*map(self.texts.by_path.get, self._paths)]
 
     def variant_bounds(self, path: tuple[str, ...]) -> list[tuple[bytes | None, bytes | None]]:
         """Return the lower and upper bounds of a VARIANT column in each file; None for invalid bounds."""
         bounds = self._variant_bounds.get(path)
         if bounds is None:
             stored = self._stored_path(path)
-            files = [self.texts.by_path.get(file, {}) for file in self._paths]
-            low, high = (
-                decode_texts([_text_at(statistics.get(name), stored) for statistics in files])
-                for name in ("minValues", "maxValues")
-            )
+            members = [(name, *stored) for name in ("minValues", "maxValues")] if stored else []
+            texts = json_members(self._texts, dict.fromkeys(members, pa.string()))
+            low, high = map(decode_texts, texts or [[None] * len(self._paths)] * 2)
             bounds = self._variant_bounds[path] = list(zip(low, high, strict=True))
         return bounds
 
 
-def _text_at(statistics: Any, path: tuple[str, ...]) -> str | None:
-    """Return the text at ``path`` in nested statistics; None if there is no text."""
+def json_members(texts: Sequence[str | None], members: Mapping[tuple[str, ...], pa.DataType]) -> list[list[Any]]:
+    """Return the members at some paths of each JSON object in ``texts``, as one list for each path.
+
+    ``members`` maps paths that begin with different names to strings or lists of strings. A member is None if it is
+    missing or of another type, and if the text is None or invalid.
+    """
+    parsed = _parse_together(texts, members) if members else None
+    if parsed is not None:
+        return parsed
+    objects = [_parse_text(text) for text in texts]
+    return [[_member(value, path, type) for value in objects] for path, type in members.items()]
+
+
+def _parse_together(
+    texts: Sequence[str | None], members: Mapping[tuple[str, ...], pa.DataType]
+) -> list[list[Any]] | None:
+    """Return the result of :func:`json_members`; None if a text is invalid or a member is of another type."""
+    from pyarrow import json as arrow_json
+
+    lines = [text or "{}" for text in texts]
+    if not lines or not all(line.startswith("{") for line in lines):
+        return None
+    fields = [reduce(_nest, reversed(path[:-1]), pa.field(path[-1], type)) for path, type in members.items()]
+    block = max(1 << 20, 8 * max(map(len, lines)))  # two lines of characters of four bytes
+    try:
+        table = arrow_json.read_json(
+            pa.BufferReader("\n".join(lines).encode()),
+            arrow_json.ReadOptions(block_size=block),
+            arrow_json.ParseOptions(explicit_schema=pa.schema(fields), unexpected_field_behavior="ignore"),
+        )
+    except (pa.ArrowInvalid, UnicodeEncodeError, OverflowError):
+        return None
+    if table.num_rows != len(lines):  # a text is not one object
+        return None
+    return [reduce(pc.struct_field, path[1:], table[path[0]]).to_pylist() for path in members]
+
+
+def _nest(field: pa.Field, name: str) -> pa.Field:
+    return pa.field(name, pa.struct([field]))
+
+
+def _parse_text(text: str | None) -> Any:
+    try:
+        return None if text is None else json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _member(value: Any, path: tuple[str, ...], type: pa.DataType) -> Any:
+    """Return the member at ``path`` of a parsed JSON value; None if it does not exist or is not of ``type``."""
     for step in path:
-        statistics = statistics.get(step) if isinstance(statistics, dict) else None
-    return statistics if isinstance(statistics, str) else None
+        value = value.get(step) if isinstance(value, dict) else None
+    if pa.types.is_list(type):
+        return [item for item in value if isinstance(item, str)] if isinstance(value, list) else None
+    return value if isinstance(value, str) else None
 
 
 def decode_texts(texts: Sequence[str | None]) -> list[bytes | None]:
@@ -262,20 +318,15 @@ class VariantTexts:
     storage_options: Mapping[str, Any] | None
 
     @cached_property
-    def by_path(self) -> dict[str, Mapping[str, Any]]:
-        """Statistics of each added file, by path in the log; empty if the log cannot be read.
+    def by_path(self) -> dict[str, str]:
+        """Statistics of each added file as JSON, by path in the log; empty if the log cannot be read.
 
         Files without statistics are missing.
         """
-        result: dict[str, Mapping[str, Any]] = {}
         try:
-            for path, text in self._texts():
-                statistics = json.loads(text)
-                if isinstance(statistics, dict):
-                    result[path] = statistics
-        except (OSError, ParquetError, ValueError, KeyError, TypeError):
+            return {path: text for path, text in self._texts() if isinstance(text, str)}
+        except (OSError, ParquetError, ValueError, KeyError, TypeError, AttributeError):
             return {}
-        return result
 
     def _texts(self) -> Iterator[tuple[str, str]]:
         """Yield the path and the statistics of each ``add`` action, from the last checkpoint and later commits."""
@@ -286,10 +337,9 @@ class VariantTexts:
         for number, type, file in sorted(logs, key=lambda log: (log[0], log[1] == "json")):
             if type != "json" and number == first:
                 with ParquetFile(file) as checkpoint:
-                    adds = checkpoint.read(["add.path", "add.stats"])["add"].combine_chunks().drop_null()
-                yield from (
-                    (item["path"], item["stats"]) for item in adds.to_pylist() if item["path"] and item["stats"]
-                )
+                    adds = checkpoint.read(["add.path", "add.stats"])["add"].combine_chunks()
+                pairs = zip(*(column.to_pylist() for column in adds.flatten()), strict=True)
+                yield from ((path, text) for path, text in pairs if path and text)
             elif type == "json" and number > first:
                 with open_source(file) as source:
                     lines = bytes(source.read(0, source.size)).splitlines()

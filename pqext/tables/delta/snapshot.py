@@ -53,12 +53,12 @@ def open_delta(
     mode = table.metadata().configuration.get("delta.columnMapping.mode") or "none"
     schema, fields = arrow_schema(struct), mapped_fields(struct, "name" if mode == "none" else mode)
     partition_columns = table.metadata().partition_columns
-    actions = pa.table(table.get_add_actions(flatten=False)).combine_chunks()
-    files = tuple(file_location(table.table_uri, path, storage_options) for path in actions["path"].to_pylist())
+    actions, uri = pa.table(table.get_add_actions(flatten=False)).combine_chunks(), table.table_uri
+    files = tuple(file_location(uri, path, storage_options) for path in actions["path"].to_pylist())
     names = [*map(source_name, files)]
     values = actions["partition"].to_pylist() if "partition" in actions.column_names else [{}] * len(names)
     has_widened_types = any(name.startswith("typeWidening") for name in table.protocol().reader_features or ())
-    texts = VariantTexts(table.table_uri, table.version(), storage_options)
+    texts = VariantTexts(uri, table.version(), storage_options)
     statistics = DeltaLogStatistics.by_file(actions, names, mapped_fields(struct, "name"), texts, has_widened_types)
     deleted = _deleted_rows(table, storage_options)
     return TableSnapshot(

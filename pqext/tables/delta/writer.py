@@ -406,7 +406,7 @@ class DeltaWriter:
 
     def clusterings(self) -> Mapping[str, tuple[Any, str]]:
         texts = VariantTexts(self._current.table_uri, self._current.version(), self._storage_options)
-        clusterings = {unquote(path): clustering_of(statistics) for path, statistics in texts.by_path.items()}
+        clusterings = {unquote(path): clustering_of(text) for path, text in texts.by_path.items()}
         return {path: clustering for path, clustering in clusterings.items() if clustering is not None}
 
     def is_committed(self, paths: Sequence[str], after: int | None = None) -> bool:
