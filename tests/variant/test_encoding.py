@@ -143,7 +143,7 @@ def test_every_published_file_is_read() -> None:
     assert {path.name for path in FOLDER.iterdir() if path.suffix in (".metadata", ".value")} == parts
 
 
-@pytest.mark.spec("variant.primitive.ids")
+@pytest.mark.spec("variant.primitive.floats", "variant.primitive.ids")
 def test_each_primitive_has_its_type_id_and_size() -> None:
     examples = {
         "null": ("00", None), "true": ("04", True), "false": ("08", False), "int8": ("0cff", -1),
