@@ -76,7 +76,8 @@ _VARIANT = "value"
 @option("--column", metavar="NAME", panel=_INPUT, show_default=_VARIANT, help="JSON: name of the VARIANT column.")
 @option(
     "--on-error", type=click.Choice(["stop", "null", "skip"]), default="stop", panel=_INPUT,
-    help="Stop at text that cannot be parsed, replace it with null, or skip its row.",
+    help="Stop at text that cannot be parsed, replace it with null, or skip its row. In CSV, skip omits rows with a "
+    "wrong number of fields; values that do not fit the type of their column always stop the command.",
 )
 @option(
     "--numbers", type=click.Choice(["decimal", "double"]), default="decimal", panel=_INPUT,
@@ -379,7 +380,9 @@ class _Input:
 def _writer(out: Any, schema: Any, options: dict[str, Any]) -> Any:
     from pqext.core.write.writer import ParquetWriter
 
-    return ParquetWriter(out, schema, **options)
+    writer = ParquetWriter(out, schema, **options)
+    writer._warns_about_residual = False  # the report lists these paths
+    return writer
 
 
 def _report(dest: Place, rows: int, losses: Losses, on_error: str, is_append: bool) -> None:

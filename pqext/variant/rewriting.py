@@ -56,9 +56,7 @@ class _RewriteWriter(ParquetWriter):
 
 
 def repair(
-    source: Any,
-    dest: Any,
-    *,
+    source: Any, dest: Any, *,
     invalid_values: InvalidValues = "raise",
     limits: Limits = DEFAULT_LIMITS,
     decryption: FileDecryption | None = None,
@@ -242,6 +240,7 @@ def _rewrite(
         rows, groups, room = 0, 0, max(budget.room, 64)
         sizes = {"row_group_rows": room // 64, "row_group_bytes": room // 2}  # 32 bytes cover a row's levels
         with _RewriteWriter(dest, new_schema, shredding=job.shredding, **{**layout, **sizes, **options}) as writer:
+            writer._warns_about_residual = schema is not None  # not for the types of another writer
             for group in range(len(file.row_groups)):
                 before = rows
                 for batch in file.iter_dictionary_batches(BATCH_ROWS, None, group, None, (), budget):

@@ -106,6 +106,23 @@ def test_write_table_warns_if_most_values_are_in_the_residual(
     assert residual.null_count == numbers.count("1")
 
 
+def test_writer_warns_like_write_table(tmp_path: Path) -> None:
+    rows = pa.table({"v": variant.parse_json(['{"x": 0.5}', '{"x": 0.5}', '{"x": 1}'])})
+    message = r"the residual contains 66\.7% of v: \$\.x; use types that fit"
+    writer = pqext.ParquetWriter(tmp_path / "a.parquet", rows.schema, shredding={"v": "x INT"})
+    for batch in rows.to_batches(1):
+        writer.write_batch(batch)
+    with pytest.warns(UserWarning, match=message) as caught:
+        writer.close()
+    assert [each.filename for each in caught] == [__file__]
+    with pqext.ParquetWriter(tmp_path / "b.parquet", rows.schema, shredding={"v": "x DECIMAL(9,2)"}) as writer:
+        writer.write_table(rows)
+    with pytest.warns(UserWarning, match=message):
+        variant.reshred_file(tmp_path / "b.parquet", tmp_path / "c.parquet", "x INT")
+    pqext.repair(tmp_path / "c.parquet", tmp_path / "d.parquet")
+    variant.unshred_file(tmp_path / "c.parquet", tmp_path / "d.parquet", overwrite=True)
+
+
 @pytest.mark.parametrize("as_stream", [False, True])
 def test_warning_as_an_error_leaves_no_file(tmp_path: Path, as_stream: bool) -> None:
     rows = pa.table({"v": variant.parse_json(['{"x": 0.5}'])})

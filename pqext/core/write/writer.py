@@ -64,7 +64,7 @@ class ParquetWriter(SuggestionMixin):
     to the table themselves.
     """
 
-    _warns_about_residual = False  # whether to warn if typed columns do not fit the values
+    _warns_about_residual = True  # whether to warn if typed columns of ``shredding`` do not fit the values
     _is_rewrite = False  # whether the rows are a subset of the rows that the metadata of ``schema`` describes
 
     def __init__(
@@ -217,7 +217,8 @@ class ParquetWriter(SuggestionMixin):
             self._start()
             self._indexes.finish(self._sink)
             tail, warning = self._serialise_end()
-            if self._warns_about_residual:  # before the file is complete: filters can turn the warning into an error
+            if self._warns_about_residual and self.options.shredding:
+                # The file is not complete yet, because filters can turn the warning into an error.
                 load_service("warn_about_file_residual")(self.arrow_schema, self.storage_schema, self._row_groups)
             if self._appended is not None:
                 self._sink.flush()  # the footer must not reach the disk before the data it refers to
@@ -446,5 +447,4 @@ def write_table(
         ignore_table_format=ignore_table_format, **keywords,
     )
     with writing as writer:
-        writer._warns_about_residual = bool(writer.options.shredding)
         (writer.write_ordered if isinstance(table, pa.Table) else writer.write_table)(table)

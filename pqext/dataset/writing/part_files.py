@@ -164,6 +164,8 @@ class PartFiles:
 
 
 class _Writer(ParquetWriter):
+    _warns_about_residual = False  # the job warns about all its files together
+
     def residual_counts(self, shredded_paths: Iterable[str]) -> Counts:
         """Return the counts of residual values at ``shredded_paths`` in the row groups written so far."""
         return residual_counts(self._row_groups, shredded_paths)
