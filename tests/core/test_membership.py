@@ -42,3 +42,16 @@ def test_lookup_table_of_a_wrong_size_is_rejected() -> None:
     bits = np.zeros(2, np.uint8)
     membership.holds(keys, np.ones(8, np.uint8), 0, 99, np.array([50, 3]), bits)  # a full table ends too
     assert bits.tolist() == [2, 0]
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=9), st.lists(st.integers(-2, 12) | st.none(), max_size=40))
+@settings(max_examples=share(0.3))
+def test_flags_of_places(flags: list[bool], places: list[int | None]) -> None:
+    bits = np.zeros((len(places) + 7) // 8, np.uint8)
+    values = np.array([place or 0 for place in places], np.int32)
+    membership.look_up(np.array(flags, np.uint8), values, bits)
+    expected = [0 <= place < len(flags) and flags[place] for place in values.tolist()]
+    assert np.unpackbits(bits, bitorder="little")[: len(places)].astype(bool).tolist() == expected
+    if places:
+        with pytest.raises(ValueError, match="too small"):
+            membership.look_up(np.array(flags, np.uint8), values, bits[:-1])

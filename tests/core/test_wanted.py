@@ -27,6 +27,7 @@ from pqext.core.read.column import ColumnReader
 from pqext.core.read.pages import table_decoder
 from pqext.core.read.pages.table_decoder import FallbackRequired, TableDecoder
 from pqext.core.read.pages.value_selection import select
+from pqext.core.schema.arrow_schema.arrays import filter_batch
 from reference import hybrid
 from reference.effort import share, some
 
@@ -139,7 +140,7 @@ def test_rows_of_lists_are_located_by_their_levels(rows: list[list[int]], data: 
     assert held.tolist() == [levels.count(3)]
 
 
-@given(st.lists(st.booleans(), max_size=80), st.data())
+@given(st.lists(st.booleans(), max_size=200), st.data())
 @settings(max_examples=share(0.3))
 def test_mask_positions_match_its_bits(flags: list[bool], data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(flags)))
@@ -155,6 +156,37 @@ def test_mask_positions_match_its_bits(flags: list[bool], data: st.DataObject) -
         selected_values.mask_positions(bits, mask.offset, len(mask), 7, np.empty(len(expected) + 1, np.int64))
     with pytest.raises(ValueError, match="exceeds the buffer"):
         selected_values.mask_positions(bits, 0, 8 * len(bits) + 1, 7, out)
+
+
+@given(
+    st.integers(0, 300), st.integers(0, 2**32), st.sampled_from([0.02, 0.5, 0.98, 1]),
+    st.sampled_from([pa.int32(), pa.int64(), pa.float32(), pa.decimal128(30, 2), pa.timestamp("us"), pa.int16()]),
+)
+@settings(max_examples=share(0.5))
+def test_filtered_batches_equal_arrows(rows: int, seed: int, density: float, type: pa.DataType) -> None:
+    random = np.random.default_rng(seed)
+    values, flags = pa.array(random.integers(0, 90, rows)).cast(pa.int32()).cast(type), random.random(rows) < density
+    start = rows // 3
+    batch = pa.record_batch({
+        "v": values, "text": values.cast(pa.string()), "nulls": pc.if_else(pa.array(flags), values, None)
+    })[start:]
+    for mask in (pa.array(flags)[start:], pa.array(flags, mask=random.random(rows) < 0.1)[start:]):
+        result = filter_batch(batch, mask)
+        result.validate(full=True)
+        assert result.equals(batch.filter(mask))
+
+
+def test_fixed_width_filters_check_their_buffers() -> None:
+    values, bits = np.arange(16, dtype=np.uint8), np.array([0b1010], np.uint8)
+    out = np.zeros(8, np.uint8)
+    selected_values.filter_fixed(values, 4, bits, 0, out)
+    assert out.tolist() == [4, 5, 6, 7, 12, 13, 14, 15]
+    with pytest.raises(ValueError, match="number of set bits differs"):
+        selected_values.filter_fixed(values, 4, bits, 0, out[:4])
+    with pytest.raises(ValueError, match="exceeds the buffer"):
+        selected_values.filter_fixed(values, 1, bits, 0, out)
+    with pytest.raises(ValueError, match="complete values"):
+        selected_values.filter_fixed(values, 3, bits, 0, out)
 
 
 def test_positions_that_do_not_ascend_or_exceed_the_pages_are_rejected() -> None:

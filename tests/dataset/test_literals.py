@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from enum import IntEnum
@@ -27,6 +28,7 @@ from pqext.dataset.expressions.literals import (
     value_type_of_arrow,
     value_type_of_node,
 )
+from pqext.dataset.expressions.mistakes import comparison_value, comparison_values
 from pqext.dataset.notations.json_text import from_json, to_json
 
 
@@ -233,3 +235,17 @@ def test_invalid_utf8_is_a_typed_error() -> None:
         with pytest.raises(ValueError, match=r"string literal b'\\xff' is not UTF-8; compare a binary") as caught:
             make()
         assert not isinstance(caught.value, UnicodeDecodeError)
+
+
+@pytest.mark.parametrize("name", ["integer", "float", "decimal", "string", "binary", "date"])
+@pytest.mark.parametrize("literals", [(), (1, 2), (1.5, -2), (1, Decimal("2.5")), ("a", "é"), (b"a",), ("2026-05-01",)])
+def test_lists_of_literals_convert_like_single_literals(name: str, literals: tuple[Any, ...]) -> None:
+    kind, operand = ValueType(name), col("c")
+    try:
+        expected = [comparison_value(literal, kind, operand) for literal in literals]
+    except TypeError as error:
+        with pytest.raises(TypeError, match=re.escape(str(error))):
+            comparison_values(literals, kind, operand)
+        return
+    result = comparison_values(literals, kind, operand)
+    assert [*zip(map(type, result), result, strict=True)] == [*zip(map(type, expected), expected, strict=True)]

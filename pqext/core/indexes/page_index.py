@@ -253,22 +253,23 @@ class NumberBounds:
         predicate.
         """
         match predicate:
-            case Comparison() if self._are_exact(predicate.value):
+            case Comparison() if self._are_exact((predicate.value,)):
                 return np.flatnonzero(may_match(predicate, self)).tolist()
-            case IsIn(ascending=True) if self._are_exact(*predicate.values):
+            case IsIn(ascending=True) if self._are_exact(predicate.values):
                 return np.flatnonzero(may_match(predicate, self)).tolist()
         return None
 
-    def _are_exact(self, *values: Value) -> bool:
-        """Return whether the data type of the bounds represents ``values`` exactly."""
+    def _are_exact(self, values: Sequence[Value]) -> bool:
+        """Return whether the data type of the bounds represents the ascending ``values`` exactly."""
         kinds = set(map(type, values))
-        if self.minimum.dtype.kind == "f":
-            return all(
-                kind is float or (kind is int and all(abs(value) <= _EXACT for value in values if type(value) is int))
-                for kind in kinds
-            ) and all(value == value for value in values)
-        limits = np.iinfo(self.minimum.dtype)
-        return kinds == {int} and all(limits.min <= value <= limits.max for value in values if type(value) is int)
+        if not kinds or not kinds <= ({int, float} if self.minimum.dtype.kind == "f" else {int}):
+            return False
+        low, high = cast("tuple[float, float]", (values[0], values[-1]))  # NaN is last
+        if kinds == {float}:
+            return high == high
+        limits = np.iinfo(self.minimum.dtype) if kinds == {int} and self.minimum.dtype.kind != "f" else None
+        least, most = (-_EXACT, _EXACT) if limits is None else (limits.min, limits.max)
+        return least <= low and high <= most  # false for NaN
 
 
 class IndexedPages(Sequence[Bounds]):

@@ -54,7 +54,7 @@ from pqext.dataset.expressions import (
     VariantField,
 )
 from pqext.dataset.expressions.literals import ValueType, value_type_of_arrow
-from pqext.dataset.expressions.mistakes import comparison_value
+from pqext.dataset.expressions.mistakes import comparison_value, comparison_values
 from pqext.dataset.expressions.patterns import matches
 from pqext.dataset.expressions.spatial import predicate
 from pqext.dataset.expressions.visitors import Visitor, fold
@@ -146,7 +146,7 @@ class _Evaluator(Visitor[pa.Array]):
         array, value_type, indices = self._comparable(node.operand)
         held = self.prepared.get((id(node), array.type))
         if held is None or held[0] is not node:
-            values = tuple(comparison_value(value, value_type, node.operand) for value in node.values)
+            values = comparison_values(node.values, value_type, node.operand)
             table = _ValueSet.from_values(array.type, values)
             held = self.prepared[id(node), array.type] = node, table
         result = held[1].contains(array)
@@ -304,13 +304,16 @@ class _Evaluator(Visitor[pa.Array]):
 
 def _expand_entries(result: pa.BooleanArray, indices: pa.Array) -> pa.BooleanArray:
     """Expand a result for dictionary entries to rows; ``indices`` contains the entry index of each row."""
-    if result.null_count or indices.null_count:
+    if result.null_count or not pa.types.is_int32(indices.type) or (indices.null_count and indices.offset):
         return result.take(indices)
-    flags, places = result.to_numpy(zero_copy_only=False), indices.to_numpy()
+    flags, count = result.to_numpy(zero_copy_only=False).view(np.uint8), len(indices)
     chosen = np.flatnonzero(flags)
     if len(chosen) == 1:  # comparing all values together is faster than looking up each
         return pc.equal(indices, pa.scalar(chosen[0], indices.type))
-    return pa.array(flags.take(places, mode="clip"))
+    validity, values = indices.buffers()
+    bits = np.zeros((count + 7) // 8, np.uint8)
+    membership.look_up(flags, numbers(values, np.int32, indices.offset, count), bits)
+    return pa.Array.from_buffers(pa.bool_(), count, [validity if indices.null_count else None, pa.py_buffer(bits)])
 
 
 def to_comparable(array: pa.Array) -> pa.Array:

@@ -45,6 +45,8 @@ def to_literal(value: Any) -> Literal:
 
     Raises ``ValueError`` for nulls and values out of range, and ``TypeError`` for values that are not literals.
     """
+    if type(value) is int and -(1 << 63) <= value < 1 << 63:  # the common case, first
+        return value
     if value is None:
         raise ValueError("comparisons with null are never true; use is_null() or is_not_null()")
     if isinstance(value, pa.Scalar):

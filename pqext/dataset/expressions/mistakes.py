@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from enum import Enum
 from math import isfinite
-from typing import Any
+from typing import Any, cast
 
 from pqext.core.base.suggestions import closest_name, exclusion_hint
 from pqext.core.base.text import escape_text
@@ -216,6 +216,16 @@ def comparison_value(literal: Literal, value_type: ValueType, operand: Operand) 
     except TypeError as error:
         instead = literal_hint(literal, value_type, notation(operand))
         raise TypeError(f"{error}{instead}{position_text(operand)}") from None
+
+
+def comparison_values(literals: Sequence[Literal], value_type: ValueType, operand: Operand) -> tuple[Value, ...]:
+    """Convert ``literals`` like :func:`comparison_value`. Long lists of numbers and texts are converted together."""
+    kinds = set(map(type, literals))
+    if value_type.name in ("integer", "float") and kinds <= {int, float}:
+        return cast("tuple[Value, ...]", tuple(literals))
+    if value_type.name == "string" and kinds == {str}:
+        return tuple(map(str.encode, cast("Sequence[str]", literals)))
+    return tuple(comparison_value(literal, value_type, operand) for literal in literals)
 
 
 def literal_hint(literal: Literal, value_type: ValueType, notation: Notation) -> str:

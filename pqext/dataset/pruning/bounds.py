@@ -20,7 +20,7 @@ from pqext.dataset import expressions as e
 from pqext.dataset.evaluation.operand_values import check_pattern_type, type_of
 from pqext.dataset.expressions import NEGATED, Arithmetic, Base, Cast, Column, Constant, Operand, VariantField
 from pqext.dataset.expressions.literals import ValueType, to_value, value_type_of_arrow
-from pqext.dataset.expressions.mistakes import comparison_value
+from pqext.dataset.expressions.mistakes import comparison_value, comparison_values
 from pqext.dataset.expressions.patterns import is_exact, prefix_of, successor
 from pqext.variant.access.targets import target_type
 from pqext.variant.monotone import monotone_cast
@@ -141,7 +141,7 @@ def to_predicates(
             operator = NEGATED[leaf.operator] if is_negated else leaf.operator
             return ((Comparison(operator, comparison_value(leaf.value, value_type, leaf.operand)),),)
         case e.IsIn():
-            values = tuple(comparison_value(value, value_type, leaf.operand) for value in leaf.values)
+            values = comparison_values(leaf.values, value_type, leaf.operand)
             return (_membership_predicates(values, leaf.has_null, is_negated),)
     check_pattern_type(value_type, leaf)
     return _prefix_predicates(leaf, is_negated)

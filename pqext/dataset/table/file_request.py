@@ -32,7 +32,7 @@ from pqext.dataset.expressions import (
 )
 from pqext.dataset.expressions.conditions import Operand
 from pqext.dataset.expressions.literals import ValueType, value_type_of_arrow
-from pqext.dataset.expressions.mistakes import comparison_value
+from pqext.dataset.expressions.mistakes import comparison_values
 from pqext.dataset.expressions.operands import Base, SpatialValue
 from pqext.dataset.expressions.visitors import leaf_operands, leaves, operands, paths
 from pqext.dataset.planning.projection import ComputedColumn, duplicate_column_message
@@ -251,8 +251,7 @@ def _check_durations(leaf: Expression, file: ParquetFile) -> None:
             if isinstance(leaf, Matches):
                 check_pattern_type(kind, leaf)
             else:
-                for literal in leaf.values if isinstance(leaf, IsIn) else (leaf.value,):
-                    comparison_value(literal, kind, leaf.operand)
+                comparison_values(leaf.values if isinstance(leaf, IsIn) else (leaf.value,), kind, leaf.operand)
 
 
 def _duration(operand: Operand, file: ParquetFile) -> ValueType | None:

@@ -27,7 +27,7 @@ from pqext.dataset.evaluation.comparison import compare_arrays, to_arrow_scalar
 from pqext.dataset.evaluation.evaluate import compare, is_in, to_comparable
 from pqext.dataset.expressions import Column, Comparison, Expression, IsIn, Matches, Not
 from pqext.dataset.expressions.literals import value_type_of_arrow
-from pqext.dataset.expressions.mistakes import comparison_value
+from pqext.dataset.expressions.mistakes import comparison_values
 from pqext.dataset.pruning.binding import find
 from pqext.dataset.pruning.bounds import to_predicates
 
@@ -55,7 +55,7 @@ class Ranges:
             return None
         ranges = _ComparableRanges.from_ranges(self)
         if isinstance(leaf, Not) and isinstance(inner, IsIn):
-            may = ranges.may_be_outside([comparison_value(value, value_type, inner.operand) for value in inner.values])
+            may = ranges.may_be_outside(comparison_values(inner.values, value_type, inner.operand))
         else:
             alternatives = to_predicates(inner, value_type, isinstance(leaf, Not))
             masks = ([core.may_match(predicate, ranges) for predicate in alternative] for alternative in alternatives)

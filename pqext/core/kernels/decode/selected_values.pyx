@@ -3,13 +3,16 @@
 
 Positions ascend, and are relative to the first value of a run of pages.
 """
-from libc.stdint cimport int16_t, int64_t, uint8_t, uint32_t
+from libc.stdint cimport int16_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from pqext.core.kernels.buffer cimport Bytes, bytes_free, bytes_reserve, take
 from pqext.core.kernels.encodings.page_run cimport PagePart, PageRun
 
 from pqext.core.base.errors import CorruptFileError
+
+cdef extern from "../portable.h" nogil:
+    int lowest_bit "pqext_lowest_bit"(uint64_t word)
 
 cdef enum:
     OK = 0
@@ -162,32 +165,75 @@ def select_flags(const uint8_t[::1] flags, const int64_t[::1] entries, uint8_t[:
     return found
 
 
+cdef inline uint64_t mask_word(const uint8_t[::1] bits, Py_ssize_t first, Py_ssize_t stop) noexcept nogil:
+    """Return up to 64 bits of a mask, from bit `first` to bit `stop`, with bit `first` as the lowest."""
+    cdef uint64_t word = 0, low = 0
+    cdef Py_ssize_t at = first >> 3, size = ((min(stop, first + 64) + 7) >> 3) - at
+    cdef int shift = first & 7
+    memcpy(&low, &bits[at], min(size, 8))
+    word = low >> shift  # little-endian, as the machines this runs on
+    if size > 8:
+        word |= <uint64_t> bits[at + 8] << (64 - shift)
+    if stop - first < 64:
+        word &= (<uint64_t> 1 << (stop - first)) - 1
+    return word
+
+
 def mask_positions(const uint8_t[::1] bits, Py_ssize_t offset, Py_ssize_t length, int64_t base, int64_t[::1] out):
     """Fill `out` with `base` plus the position of each bit that is set, among `length` bits from `offset` on.
 
     Raise ``ValueError`` unless the number of these bits is the size of `out`.
     """
-    cdef Py_ssize_t i, stop = offset + length, found = 0, room = out.shape[0], first = offset >> 3
-    cdef uint32_t byte
-    cdef int bit
-    if offset < 0 or length < 0 or stop > 8 * bits.shape[0]:
-        raise ValueError("the bit range exceeds the buffer")
+    cdef Py_ssize_t i, stop = offset + length, count = 0, room = out.shape[0]
+    cdef uint64_t word
+    check_mask(bits, offset, length)
     with nogil:
-        for i in range(first, (stop + 7) >> 3):
-            byte = bits[i]
-            if not byte:
-                continue
-            if i == first:
-                byte &= <uint32_t> 0xFF << (offset & 7)
-            if i == stop >> 3:
-                byte &= (<uint32_t> 1 << (stop & 7)) - 1
-            for bit in range(8):
-                if byte >> bit & 1:
-                    if found < room:
-                        out[found] = base + i * 8 + bit - offset
-                    found += 1
-    if found != room:
+        i = offset
+        while i < stop and count <= room:
+            word = mask_word(bits, i, stop)
+            while word:
+                if count < room:
+                    out[count] = base + i - offset + lowest_bit(word)
+                count += 1
+                word &= word - 1
+            i += 64
+    if count != room:
         raise ValueError("the number of set bits differs from the length of the output")
+
+
+def filter_fixed(
+    const uint8_t[::1] values, Py_ssize_t width, const uint8_t[::1] bits, Py_ssize_t offset, uint8_t[::1] out
+):
+    """Copy the values of `width` bytes whose bit is set to `out`. The first value has bit `offset`.
+
+    Raise ``ValueError`` unless the number of set bits is the number of values in `out`.
+    """
+    if width <= 0 or values.shape[0] % width or out.shape[0] % width:
+        raise ValueError("the buffers must contain complete values")
+    cdef Py_ssize_t i, first, length = values.shape[0] // width, count = 0, room = out.shape[0] // width
+    cdef uint64_t word
+    check_mask(bits, offset, length)
+    with nogil:
+        i = 0
+        while i < length and count <= room:
+            word = mask_word(bits, offset + i, offset + length)
+            if word == <uint64_t> -1 and count + 64 <= room:
+                memcpy(&out[count * width], &values[i * width], 64 * width)
+                count += 64
+            else:
+                while word:
+                    if count < room:
+                        put(&out[count * width], &values[(i + lowest_bit(word)) * width], width)
+                    count += 1
+                    word &= word - 1
+            i += 64
+    if count != room:
+        raise ValueError("the number of set bits differs from the length of the output")
+
+
+cdef check_mask(const uint8_t[::1] bits, Py_ssize_t offset, Py_ssize_t length):
+    if offset < 0 or length < 0 or length > 8 * bits.shape[0] - offset:
+        raise ValueError("the bit range exceeds the buffer")
 
 
 def select_entries(

@@ -1,6 +1,6 @@
 # cython: language_level=3
 """Test which integers are in a list, with a hash table of the list and a bit for each integer."""
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 ctypedef fused integer_t:
     int32_t
@@ -70,3 +70,33 @@ def holds(
                     break
                 at = (at + 1) & mask
                 steps += 1
+
+
+def look_up(const uint8_t[::1] flags, const int32_t[::1] places, uint8_t[::1] bits):
+    """Set the bit of each place whose flag is 1. Places without a flag have none.
+
+    `bits` has a bit for each place, and `flags` are 0 or 1.
+    """
+    cdef Py_ssize_t i, count = places.shape[0], whole = count >> 3
+    cdef uint32_t size = <uint32_t> min(flags.shape[0], 0x7FFFFFFF)
+    if bits.shape[0] < (count + 7) // 8:
+        raise ValueError("the output is too small")
+    if not size:
+        bits[:] = 0
+        return
+    with nogil:
+        for i in range(whole):
+            bits[i] = eight_flags(&flags[0], size, &places[8 * i], 8)
+        if count & 7:
+            bits[whole] = eight_flags(&flags[0], size, &places[8 * whole], count & 7)
+
+
+cdef inline uint8_t eight_flags(const uint8_t *flags, uint32_t size, const int32_t *places, int count) noexcept nogil:
+    """Return the flags of up to eight places as bits."""
+    cdef uint32_t place, is_inside, byte = 0
+    cdef int j
+    for j in range(count):
+        place = <uint32_t> places[j]
+        is_inside = place < size
+        byte |= (flags[place * is_inside] & is_inside) << j
+    return <uint8_t> byte

@@ -9,7 +9,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from pqext.core.base.buffers import allocate, view
 from pqext.core.base.errors import CorruptFileError, LimitError
+from pqext.core.kernels.decode import selected_values
 from pqext.core.schema.arrow_schema.types import type_of
 from pqext.core.schema.types.arrow_compute import select_flagged
 
@@ -130,6 +132,35 @@ _NEARLY_ALL = 0.9
 
 def filter_batch(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
     """Return the rows of ``batch`` where ``mask`` is true. Types that Arrow cannot filter are supported too."""
+    columns = [_filter_fixed_width(column, mask) for column in batch.columns]
+    others = [place for place, column in enumerate(columns) if column is None]
+    if len(others) == len(columns):
+        return _filter_columns(batch, mask)
+    if others:
+        rest = _filter_columns(batch.select(others), mask)
+        for place, column in zip(others, rest.columns, strict=True):
+            columns[place] = column
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def _filter_fixed_width(array: pa.Array, mask: pa.BooleanArray) -> pa.Array | None:
+    """Return the values where ``mask`` is true; None if the values have nulls or no fixed width in bytes."""
+    type = array.type
+    if not len(array):
+        return array
+    if array.null_count or mask.null_count or not (pa.types.is_primitive(type) or pa.types.is_decimal(type)):
+        return None
+    width, bits = divmod(type.bit_width, 8)
+    if bits:
+        return None
+    count, start = mask.true_count, array.offset * width
+    result = allocate(count * width)
+    values = view(array.buffers()[1])[start : start + len(array) * width]
+    selected_values.filter_fixed(values, width, view(mask.buffers()[1]), mask.offset, result)
+    return pa.Array.from_buffers(type, count, [None, pa.py_buffer(result)])
+
+
+def _filter_columns(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
     is_dense = batch.num_columns == 1 and not batch.column(0).null_count
     try:
         if not batch.num_columns or (not is_dense and mask.true_count <= _NEARLY_ALL * len(mask)):
