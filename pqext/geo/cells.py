@@ -19,6 +19,7 @@ from pqext.core.base.errors import GeometryError
 from pqext.core.base.suggestions import did_you_mean
 from pqext.core.schema.types.geometries import crs_label
 from pqext.geo import crs as crs_
+from pqext.geo.coordinates import swap_hint
 from pqext.geo.layout.order import row_boxes
 from pqext.geo.summary import resolve_type
 from pqext.geo.wkb import GeometryArray
@@ -75,7 +76,7 @@ def cells(array: GeometryArray, grid: Grid, resolution: int, *, crs: Any = None)
     if outside.any():
         row = int(np.flatnonzero(outside)[0])
         message = f"coordinates ({x[row]}, {y[row]}) are not a longitude and a latitude"
-        raise GeometryError(message, rule="geo.cells", row=row)
+        raise GeometryError(message + swap_hint((x[row], x[row]), (y[row], y[row])), rule="geo.cells", row=row)
     known = np.flatnonzero(~is_missing)
     values = np.full(len(x), None, object)
     values[known] = assign.names(np.clip(x[known], -180, 180), np.clip(y[known], -90, 90), int(resolution))

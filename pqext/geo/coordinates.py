@@ -46,6 +46,17 @@ def box_within_range(box: BoundingBox) -> BoundingBox | None:
     return replace(box, xmin=xmin, xmax=xmax, ymin=ymin, ymax=ymax)
 
 
+def swap_hint(x: tuple[float, float], y: tuple[float, float]) -> str:
+    """Return a hint if Y exceeds the latitudes and X and Y would be in range if they were swapped; otherwise empty.
+
+    >>> swap_hint((45, 46), (170, 171))
+    '; if x and y are swapped, pass longitudes as x and latitudes as y'
+    """
+    farthest_x, farthest_y = max(map(abs, x)), max(map(abs, y))
+    is_swapped = farthest_x <= LATITUDES[1] and LATITUDES[1] + SLACK < farthest_y <= LONGITUDES[1] + SLACK
+    return "; if x and y are swapped, pass longitudes as x and latitudes as y" if is_swapped else ""
+
+
 def check(array: GeometryArray) -> None:
     """Raise GeometryError with the row of the first geometry that has coordinates out of range."""
     for column in columns(array):
@@ -60,8 +71,8 @@ def check(array: GeometryArray) -> None:
             x, y = values[:2, row].tolist(), values[2:4, row].tolist()
             raise GeometryError(
                 f"x from {x[0]} to {x[1]}, y from {y[0]} to {y[1]}: coordinates in a geographic CRS must be longitudes "
-                "from -180 to 180 and latitudes from -90 to 90; correct the column's crs, clamp coordinates with "
-                'check_range="clamp", or write GEOMETRY with check_range=False',
+                f"from -180 to 180 and latitudes from -90 to 90{swap_hint((x[0], x[1]), (y[0], y[1]))}; correct the "
+                'column\'s crs, clamp coordinates with check_range="clamp", or write GEOMETRY with check_range=False',
                 rule="geo.crs.bounds",
                 row=row,
             )

@@ -44,7 +44,7 @@ def test_later_file_may_have_more_categories(second: pa.DataType | None, strings
 def test_filter_that_one_file_does_not_support_names_the_file(tmp_path: Path) -> None:
     pqext.write_table(pa.table({"a": [1]}), tmp_path / "1.parquet")
     pqext.write_table(pa.table({"a": ["1"]}), tmp_path / "2.parquet")
-    with pytest.raises(TypeError, match=r"column a contains string values.* \[file \S*2\.parquet\]; schema=\"union\""):
+    with pytest.raises(TypeError, match=r"contains string values.* \[file \S*2\.parquet\]; .*; schema=\"union\""):
         pqext.read_table(tmp_path, filter="a = 1")
 
 

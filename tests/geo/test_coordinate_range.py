@@ -176,3 +176,37 @@ class TestClamp:
         found = geo.to_shapely(geo.clamp(pa.chunked_array([geo.from_shapely(shapes)])))
         expected = [shapely.Point(np.nan, 90), None, shapely.box(170, 60, 180, 70), shapely.Point(), *shapes[4:]]
         assert [shapely.to_wkb(shape) for shape in found] == [shapely.to_wkb(shape) for shape in expected]
+
+
+class TestSwappedAxes:
+    HINT = "if x and y are swapped, pass longitudes as x and latitudes as y"
+
+    @pytest.mark.parametrize("edges", ["planar", "spherical"])
+    def test_errors_for_swapped_coordinates_have_a_hint(self, edges: types.Edges) -> None:
+        swapped = table([shapely.Point(45, 170)], edges)
+        with pytest.raises(GeometryError, match=self.HINT):
+            written(swapped)
+        with pytest.raises(GeometryError, match=self.HINT):
+            geo.cells(swapped["g"].combine_chunks(), "quadkey", 3)
+        for shape in (shapely.Point(120, 170), shapely.Point(45, 200), shapely.Point(200, 45)):
+            with pytest.raises(GeometryError) as raised:
+                written(table([shape], edges))
+            assert "swapped" not in str(raised.value)
+
+    @pytest.mark.parametrize("edges", ["planar", "spherical"])
+    @pytest.mark.parametrize(
+        "filter",
+        [pqext.col("g").intersects((45, 169, 46, 171)), "st_within(g, box(45, 169, 46, 171))",
+         pqext.col("g").dwithin(shapely.Point(45, 170), 10)],
+    )  # fmt: skip
+    def test_filters_with_swapped_coordinates_warn(self, edges: types.Edges, filter: Any) -> None:
+        sink = written(table([shapely.Point(170, 45)], edges))
+        with pytest.warns(UserWarning, match=rf"column g: the query has the latitude 17[01]; {self.HINT}"):
+            assert pqext.read_table(sink, filter=filter).num_rows == 0
+
+    def test_other_queries_do_not_warn(self) -> None:
+        geographic = written(table([shapely.Point(170, 45)], "planar"))
+        for box in ((169, 44, 171, 46), (170, -30, -170, -10), (-180, -90, 180, 90), (-200, -100, 200, 100)):
+            pqext.read_table(geographic, filter=pqext.col("g").intersects(box))
+        projected = written(table([shapely.Point(45, 170)], "planar", 3857))
+        assert pqext.read_table(projected, filter=pqext.col("g").intersects((45, 169, 46, 171))).num_rows == 1

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
+from pqext.core.base.errors import GeometryError
 from pqext.core.base.lru import LRU
 from pqext.core.base.text import escape_text
 from pqext.core.format import predicate as core
@@ -263,6 +264,16 @@ def _check_geometries(column: Column, node: SchemaNode) -> None:
         raise TypeError(f"column {column} contains no geometries{column.place or ''}")
 
 
+def _is_geographic(node: SchemaNode) -> bool:
+    """Return whether a geometry column has a geographic CRS; False if its CRS is unknown."""
+    from pqext.geo.types import GeospatialType
+
+    try:
+        return node.logical_type is not None and GeospatialType.from_logical_type(node.logical_type).geographic
+    except GeometryError:
+        return False
+
+
 def _geometry_base(leaf: Spatial) -> Base:
     """Return the first input column of the geometries. The statistics of this column are used for pruning."""
     return bases(leaf.operand)[0]
@@ -280,6 +291,8 @@ def _spatial_predicates(
         requested = predicate(leaf.operation, leaf.geometry, leaf.distance)
         if node.logical_name == "GEOGRAPHY":
             requested.warn_of_mismatch(str(leaf.operand))
+        if _is_geographic(node):
+            requested.warn_of_swapped_axes(str(leaf.operand))
     if node.max_repetition_level:
         return ()
     if is_negated or requested is None or not node.logical_name:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pqext.core.base.errors import GeometryError
 from pqext.geo import crs as crs_
-from pqext.geo.coordinates import clamp_shapes
+from pqext.geo.coordinates import clamp_shapes, swap_hint
 from pqext.geo.predicates.unrolling import TOLERANCE, shift_east, unroll
 from pqext.geo.summary import resolve_type
 from pqext.geo.wkb import GeometryArray, from_shapely, to_shapely, without_empty_parts
@@ -75,7 +75,9 @@ def densify(
     outside = ~(np.abs(corners) <= (180 + crs_.SLACK, 90 + crs_.SLACK)).all(axis=1)
     if outside.any():
         row = int(rows[outside][0])
-        message = "coordinates are not longitudes and latitudes; geo.clamp moves them into the range"
+        least, most = corners[rows == row].min(axis=0), corners[rows == row].max(axis=0)
+        hint = swap_hint((least[0], most[0]), (least[1], most[1]))
+        message = f"coordinates are not longitudes and latitudes{hint}; geo.clamp moves them into the range"
         raise GeometryError(message, rule="geography.range", row=row)
     shapes = clamp_shapes(shapes)
     result = np.full(len(shapes), None, dtype=object)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from pqext.core.base.errors import warn
 from pqext.geo.box import BoundingBox
+from pqext.geo.coordinates import swap_hint
 from pqext.geo.predicates import globe, planar
 from pqext.geo.predicates.boxes import Answer, Boxes, BoxTest, Region
 from pqext.geo.predicates.query import Query, SpatialQuestion, as_box
@@ -129,6 +130,13 @@ class SpatialPredicate(SpatialQuestion):
         """Warn if the query is a polygon whose area on the globe differs from its area on a map."""
         if line := mismatch(self.private_geometry):
             warn(f"{'GEOGRAPHY' if column is None else f'GEOGRAPHY column {column}'}: {line}", UserWarning)
+
+    def warn_of_swapped_axes(self, column: str) -> None:
+        """Warn if the query is out of range for a geographic ``column`` and would be in range with X and Y swapped."""
+        box = self.box
+        if box is not None and (hint := swap_hint((box.xmin, box.xmax), (box.ymin, box.ymax))):
+            latitude = max(box.ymin, box.ymax, key=abs)
+            warn(f"column {column}: the query has the latitude {latitude:.10g}{hint}", UserWarning)
 
     def relate(self, array: GeometryArray, type: GeospatialType) -> GeometryArray:
         """Evaluate the predicate on every row of a column of ``type``, like :meth:`evaluate` but without warnings."""
