@@ -42,7 +42,7 @@ class Recording:
         found = {
             "title": self.title,
             "command": " ".join(["python", f"benchmarks/{script.name}", *arguments]),
-            "machine": f"{processor()}, {os.cpu_count()} processors, Python {platform.python_version()}",
+            "machine": machine(),
             "versions": {name: importlib.metadata.version(name) for name in LIBRARIES if is_loaded(name)},
             "unit": self.unit,
             "cases": self.cases,
@@ -55,6 +55,11 @@ class Recording:
 
 def is_loaded(library: str) -> bool:
     return library in sys.modules
+
+
+def machine() -> str:
+    """The processor, the number of processors and the version of Python."""
+    return f"{processor()}, {os.cpu_count()} processors, Python {platform.python_version()}"
 
 
 def processor() -> str:

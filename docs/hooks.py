@@ -44,7 +44,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Put the options of the commands and the plots of the benchmarks where a page asks for them."""
-    for name, made in (("commands", commands), ("benchmarks", benchmarks), ("overview", overview)):
+    for name, made in (
+        ("commands", commands), ("benchmarks", benchmarks), ("overview", overview), ("phases", phases),
+    ):
         if f"{{{{ {name} }}}}" in markdown:
             markdown = markdown.replace(f"{{{{ {name} }}}}", made())
     return markdown
@@ -69,6 +71,11 @@ def overview() -> str:
     """The chart of all benchmarks."""
     plot = ROOT / "docs" / "images" / "benchmarks" / "overview.svg"
     return f'<div class="scrolls">{plot.read_text("utf-8")}</div>'
+
+
+def phases() -> str:
+    """The recorded time of each phase of typical queries."""
+    return (ROOT / "benchmarks" / "results" / "where_time_goes.md").read_text("utf-8")
 
 
 def commands() -> str:

@@ -10,6 +10,7 @@ from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import cached_property
+from time import perf_counter
 from typing import TypeVar
 
 import pyarrow as pa
@@ -175,8 +176,10 @@ class ScanPlanner:
         with closing(self.request.files.iter_open(positions)) as files:
             while at < len(positions):
                 previous_counts = counts_of(self.request.sources[positions[at]])
-                with run.planning():
-                    result = next(files, None)
+                started = perf_counter()
+                result = next(files, None)
+                opened = None if result is None else result[1].source
+                run.count_opening(perf_counter() - started, opened, previous_counts)
                 if summaries is not None and summaries.usages:
                     run.count_usages(summaries.pop_usages())
                 if result is None:

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import perf_counter
+from typing import ParamSpec, TypeVar
 
 from pqext.core.base.errors import MemoryLimitError
 from pqext.core.base.limits import Limits
+
+T = TypeVar("T")
+_P = ParamSpec("_P")
 
 Chunk = tuple[str | None, int]
 """Location of a column chunk: the path of its file (None if it is the file with the footer), and its offset there."""
@@ -26,8 +30,8 @@ class Usage:
     """Counters of the data that was read from a source, shared by all threads that read it."""
 
     __slots__ = (
-        "_lock", "_repeated_chunks", "_shared", "_shared_rows", "bytes", "fetch_seconds", "filter_seconds",
-        "invalid_values", "pages", "requests", "rows_evaluated",
+        "_lock", "_repeated_chunks", "_shared", "_shared_rows", "assemble_seconds", "bytes", "decompress_seconds",
+        "fetch_seconds", "filter_seconds", "invalid_values", "pages", "requests", "rows_evaluated",
     )
 
     def __init__(self) -> None:
@@ -39,6 +43,10 @@ class Usage:
         """Total duration of fetches. The durations of concurrent fetches are added."""
         self.pages = 0
         """Data pages that were decoded."""
+        self.decompress_seconds = 0.0
+        """Time spent decompressing pages."""
+        self.assemble_seconds = 0.0
+        """Time spent assembling decoded leaf columns to Arrow arrays."""
         self.invalid_values = 0
         """Values that became null because they are out of range for their type."""
         self.rows_evaluated = 0
@@ -61,6 +69,16 @@ class Usage:
         """Add ``pages`` to the number of decoded data pages."""
         with self._lock:
             self.pages += pages
+
+    def add_decompression(self, seconds: float) -> None:
+        """Add ``seconds`` to the time spent decompressing pages."""
+        with self._lock:
+            self.decompress_seconds += seconds
+
+    def add_assembly(self, seconds: float) -> None:
+        """Add ``seconds`` to the time spent assembling arrays."""
+        with self._lock:
+            self.assemble_seconds += seconds
 
     def count_shared(self, chunk: Chunk, group: int, rows: int, leaves: int) -> tuple[int, int]:
         """Record ``chunk``, the first column chunk of a row group, to detect row groups that share chunks.
@@ -179,6 +197,21 @@ class Account:
         """Count ``pages`` data pages that were decoded for the owner."""
         if self._budget.usage is not None:
             self._budget.usage.add_pages(pages)
+
+    def time_decompression(self, function: Callable[_P, T]) -> Callable[_P, T]:
+        """Return ``function``, which decompresses pages for the owner, with its time counted."""
+        usage = self._budget.usage
+        if usage is None:
+            return function
+
+        def timed(*arguments: _P.args, **keywords: _P.kwargs) -> T:
+            started = perf_counter()
+            try:
+                return function(*arguments, **keywords)
+            finally:
+                usage.add_decompression(perf_counter() - started)
+
+        return timed
 
     def resize(self, size: int) -> None:
         """Set the number of reserved bytes to ``size``. Raises ``MemoryLimitError`` if the budget is exceeded."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice, repeat
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -183,10 +184,13 @@ class RowGroupReader:
                 if not count:
                     self._release_rows(readers, [])
                     continue
+                started = perf_counter()
                 made = workers.map(
                     assemble, self._shapes, repeat(columns), repeat(self._options), self._schema.types, sizes=below
                 )
                 arrays = list(made)
+                if self._budget.usage is not None:
+                    self._budget.usage.add_assembly(perf_counter() - started)
                 del columns, used, made
                 self._release_rows(readers, arrays)
                 yield pa.RecordBatch.from_arrays(arrays, schema=self._schema) if arrays else _empty(count)

@@ -197,7 +197,7 @@ class SmallLeaves:
             if codec not in unpackers:
                 if not compression.is_known(codec):
                     continue
-                unpackers[codec] = compression.page_unpacker(codec)
+                unpackers[codec] = account.time_decompression(compression.page_unpacker(codec))
             try:
                 made = item.chunks.decode(stored, rows, unpackers[codec], crc32)
                 if made is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable
 from dataclasses import asdict, dataclass, fields
-from operator import attrgetter
+from operator import add, attrgetter, sub
 from time import perf_counter
 from typing import Any, TypeVar
 
@@ -15,7 +15,10 @@ from pqext.core.read.reader import ParquetFile
 from pqext.dataset.planning.plan import RowGroupPlan
 
 T = TypeVar("T")
-_COUNTS = ("requests", "bytes", "fetch_seconds", "pages", "rows_evaluated", "filter_seconds")
+_COUNTS = (
+    "requests", "bytes", "fetch_seconds", "pages", "rows_evaluated", "filter_seconds", "decompress_seconds",
+    "assemble_seconds",
+)
 _FETCH_SECONDS = _COUNTS.index("fetch_seconds")
 _of = attrgetter(*_COUNTS)
 Counts = tuple[float, ...]
@@ -45,14 +48,20 @@ class Metrics:
     """Number of rows on which the filter was evaluated."""
     rows: int = 0
     """Number of rows returned or counted."""
+    open_seconds: float = 0.0
+    """Seconds spent opening files and reading footers, excluding time waiting for bytes."""
     plan_seconds: float = 0.0
-    """Seconds spent opening files and planning, excluding time waiting for bytes."""
+    """Seconds spent planning what to read, excluding time waiting for bytes."""
     fetch_seconds: float = 0.0
     """Seconds spent waiting for bytes, summed over concurrent requests."""
+    decompress_seconds: float = 0.0
+    """Seconds spent decompressing pages, summed over threads."""
     decode_seconds: float = 0.0
-    """Seconds spent decoding, and all time not counted elsewhere."""
+    """Seconds spent decoding pages, and all time not counted elsewhere."""
     filter_seconds: float = 0.0
     """Seconds spent evaluating the filter, summed over threads."""
+    assemble_seconds: float = 0.0
+    """Seconds spent assembling Arrow arrays from decoded columns, summed over threads."""
     seconds: float = 0.0
     """Total seconds of the run."""
 
@@ -84,7 +93,7 @@ class Run:
     def __init__(self) -> None:
         self.rows = 0
         self._seconds = 0.0
-        self._planning = 0.0
+        self._phases = {"open_seconds": 0.0, "plan_seconds": 0.0}
         self._files = 0
         self._row_groups = 0
         self._done = _NOTHING
@@ -94,12 +103,12 @@ class Run:
     def metrics(self) -> Metrics:
         """Return the current metrics."""
         counts = self._counts()
-        known = self._planning + counts["fetch_seconds"] + counts["filter_seconds"]
         whole = {name: int(counts[name]) for name in ("requests", "bytes", "pages", "rows_evaluated")}
+        phases: dict[str, Any] = {name: seconds for name, seconds in counts.items() if name.endswith("_seconds")}
+        phases |= self._phases
         return Metrics(
-            self._files, self._row_groups, **whole, rows=self.rows, plan_seconds=self._planning,
-            fetch_seconds=counts["fetch_seconds"], decode_seconds=max(0.0, self._seconds - known),
-            filter_seconds=counts["filter_seconds"], seconds=self._seconds,
+            self._files, self._row_groups, **whole, rows=self.rows, **phases,
+            decode_seconds=max(0.0, self._seconds - sum(phases.values())), seconds=self._seconds,
         )
 
     def track_file(self, file: ParquetFile, previous_counts: Counts) -> _FileTracker:
@@ -127,13 +136,18 @@ class Run:
             self._files += 1
             self._done = _sum(self._done, usage, _NOTHING)
 
+    def count_opening(self, seconds: float, source: Source | None, previous_counts: Counts) -> None:
+        """Add the ``seconds`` that opening ``source`` took, without the time spent fetching its bytes."""
+        fetched = 0.0 if source is None else source.usage.fetch_seconds - previous_counts[_FETCH_SECONDS]
+        self._phases["open_seconds"] += max(0.0, seconds - fetched)
+
     def planning(self) -> _Planning:
         """Return a context manager that adds its duration, without the time spent fetching bytes, to planning time."""
         return _Planning(self)
 
     def count_planning(self, seconds: float) -> None:
         """Add ``seconds`` to the time spent on planning."""
-        self._planning += seconds
+        self._phases["plan_seconds"] += seconds
 
     def count_plans(self, plans: Iterable[RowGroupPlan]) -> Generator[RowGroupPlan, None, None]:
         """Yield ``plans``. Measure the time until each plan is available, and count the row groups to read."""
@@ -209,11 +223,10 @@ class _FileTracker:
 
 def _sum(counts: Counts, usage: Usage, previous_counts: Counts) -> Counts:
     """Return ``counts`` plus the usage of a source since ``previous_counts``."""
-    a, b, c, d, e, f = _of(usage)
+    now = _of(usage)
     if previous_counts is not _NOTHING:
-        p = previous_counts
-        a, b, c, d, e, f = a - p[0], b - p[1], c - p[2], d - p[3], e - p[4], f - p[5]
-    return counts[0] + a, counts[1] + b, counts[2] + c, counts[3] + d, counts[4] + e, counts[5] + f
+        now = tuple(map(sub, now, previous_counts))
+    return tuple(map(add, counts, now))
 
 
 def counts_of(source: Any) -> Counts:

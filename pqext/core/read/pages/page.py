@@ -7,7 +7,7 @@ levels, and has their lengths in the header.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +27,8 @@ from pqext.core.io.source import Span
 from pqext.core.kernels.decode import hybrid_runs
 from pqext.core.kernels.encodings.page_run import PageRun
 
+Decompressor = Callable[[int, Sequence[Bytes], Sequence[int]], list[Bytes]]
+"""Function like :func:`pqext.core.format.compression.decompress_all`."""
 _V1, _V2 = PageType.DATA_PAGE, PageType.DATA_PAGE_V2
 _WIDEST = 32
 """Maximum bit width of a dictionary index."""
@@ -249,17 +251,20 @@ def open_dictionary(page: RawPage, codec: int) -> tuple[int, Bytes]:
     return header.num_values, compression.decompress(codec, page.plaintext(), page.header.uncompressed_page_size)
 
 
-def open_data(pages: Sequence[RawPage], codec: int, *, max_repetition: int, max_definition: int) -> OpenedPages:
-    """Decompress data pages that share a layout, and split them into levels and values."""
+def open_data(
+    pages: Sequence[RawPage], codec: int, *, max_repetition: int, max_definition: int,
+    decompress: Decompressor = compression.decompress_all,
+) -> OpenedPages:
+    """Decompress data pages that share a layout with ``decompress``, and split them into levels and values."""
     kind, encoding, *level_encodings = pages[0].layout
     repetition: PageRun | None = None
     definition: PageRun | None = None
     if kind == _V2:
-        repetition, definition, values = _open_v2(pages, codec)
+        repetition, definition, values = _open_v2(pages, codec, decompress)
     else:
         bodies = [page.plaintext() for page in pages]
         sizes = [page.header.uncompressed_page_size for page in pages]
-        values = PageRun(compression.decompress_all(codec, bodies, sizes), [page.num_values for page in pages])
+        values = PageRun(decompress(codec, bodies, sizes), [page.num_values for page in pages])
         if max_repetition:
             repetition, values = _split_levels(values, level_encodings[0], max_repetition)
         if max_definition:
@@ -281,7 +286,9 @@ def _split_levels(pages: PageRun, encoding: int, max_level: int) -> tuple[PageRu
     return PageRun(levels, pages.counts), PageRun(rest, pages.counts)
 
 
-def _open_v2(pages: Sequence[RawPage], codec: int) -> tuple[PageRun, PageRun, PageRun]:
+def _open_v2(
+    pages: Sequence[RawPage], codec: int, decompress: Decompressor
+) -> tuple[PageRun, PageRun, PageRun]:
     """Split V2 data pages into repetition levels, definition levels and values."""
     repetition, definition, values, sizes = [], [], [], []
     for page in pages:
@@ -297,7 +304,7 @@ def _open_v2(pages: Sequence[RawPage], codec: int) -> tuple[PageRun, PageRun, Pa
         values.append(body[first + second :])
         sizes.append(-1 if header.is_compressed is False or not (len(values[-1]) or size) else size)
     packed = [index for index, size in enumerate(sizes) if size >= 0]
-    opened = compression.decompress_all(codec, [values[index] for index in packed], [sizes[index] for index in packed])
+    opened = decompress(codec, [values[index] for index in packed], [sizes[index] for index in packed])
     for index, body in zip(packed, opened, strict=True):
         values[index] = body
     counts = [page.num_values for page in pages]

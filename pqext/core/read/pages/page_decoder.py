@@ -12,6 +12,7 @@ from pqext.core.base.errors import CorruptFileError, MemoryLimitError, ParquetEr
 from pqext.core.base.limits import Limits
 from pqext.core.base.usage import Account
 from pqext.core.encryption.reading import ChunkDecryptor
+from pqext.core.format import compression
 from pqext.core.format.encodings import plain
 from pqext.core.format.encodings.decoding import Dictionary
 from pqext.core.format.encodings.table import decoder
@@ -44,6 +45,7 @@ class PageDecoder:
         self._rows = sum(map(len, pages.rows))
         self._checksums = checksums
         self._account = account
+        self._decompress = account.time_decompression(compression.decompress_all)
         self._dictionary: Dictionary | None = None
         has_dictionary = metadata.dictionary_page_offset is not None
         self._pages_again = partial(pages.iter_pages, limits, decryptor, has_dictionary=has_dictionary)
@@ -201,6 +203,7 @@ class PageDecoder:
         return page.open_data(
             group, self._metadata.codec,
             max_repetition=node.max_repetition_level, max_definition=node.max_definition_level,
+            decompress=self._decompress,
         )
 
     def _first_fault(self, group: list[RawPage], error: ParquetError, *, first: bool) -> ParquetError:

@@ -62,7 +62,7 @@ class TableDecoder:
         self._complete = pages.complete
         self._checksums = checksums
         self._codec = metadata.codec
-        self._unpack = compression.unpacker(metadata.codec)
+        self._unpack = account.time_decompression(compression.unpacker(metadata.codec))
         self._account = account
         self._dictionary: Dictionary | None = None
         self._table = PageTable(limits)
