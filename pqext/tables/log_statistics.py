@@ -8,11 +8,12 @@ bounds.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import pyarrow as pa
@@ -30,6 +31,7 @@ from pqext.dataset.pruning.binding import Bound, bind
 from pqext.dataset.pruning.row_groups import prove_no_match, row_group_may_match
 from pqext.geo.geoparquet import KEY as GEOPARQUET
 from pqext.geo.storage import COVERING_FIELDS
+from pqext.tables.file_statistics import FileStatistics, MergedStatistics, merge_ranges
 from pqext.tables.variant_paths import PathRange, path_ranges, shredding_of
 from pqext.variant.access.path import parse
 
@@ -39,29 +41,8 @@ if TYPE_CHECKING:
 UNKNOWN = Bounds(has_nan=None)
 _REASONS = 100
 """Number of pruned files whose reasons are stated in full."""
-
-
-class FileStatistics(Protocol):
-    """Statistics of one data file in the log of a table."""
-
-    @property
-    def num_rows(self) -> int | None:
-        """Number of rows, including deleted ones."""
-
-    def bounds(self, path: tuple[str, ...]) -> Bounds:
-        """Return the bounds of a column, in the type of the table."""
-
-    def variant_bounds(self, path: tuple[str, ...]) -> tuple[bytes | None, bytes | None]:
-        """Return the lower and upper bound of a VARIANT column as bytes; None for an unknown bound."""
-
-    def covers(self, columns: Collection[str]) -> bool:
-        """Return whether the covering boxes of all ``columns`` were computed from the geometries in the file."""
-
-    def box(self, path: tuple[str, ...]) -> GeospatialStatistics | None:
-        """Return the bounding box of a geometry column; None if unknown."""
-
-    def may_contain(self, path: tuple[str, ...], predicate: Predicate) -> bool:
-        """Return False if the buckets of the file's partition exclude all values of an equality ``predicate``."""
+_BLOCK = 32
+"""Number of files that are tested together first, as one file with the rows of all."""
 
 
 class LogStatistics:
@@ -76,6 +57,7 @@ class LogStatistics:
         self._schema = schema
         self._files = files
         self._coverings = coverings or {}
+        self._recent_ranges: dict[str, tuple[Any, list[dict[tuple[str, ...], PathRange]]]] = {}
 
     def files_of(self, sources: Sequence[Any]) -> list[FileStatistics | None]:
         """Return the statistics of each source; None for sources without statistics in the log."""
@@ -89,32 +71,49 @@ class LogStatistics:
         geo = geoparquet_metadata(coverings) if coverings else None
         needed = pa.schema([field for field in self._schema if field.name in names])
         variants = {field.name: _paths_within(filter, field.name) for field in needed if _is_variant(field)}
-        bound_filters: dict[Any, tuple[Schema, Bound | None]] = {}
-        reasons: list[str | None] = []
-        pruned, summary = 0, f"{filter} is true for no row"
         files = self.files_of(sources)
-        path_bounds = {name: variant_ranges(files, (name,), requested) for name, requested in variants.items()}
-        for row, statistics in enumerate(files):
-            if statistics is None or not statistics.num_rows:
-                reasons.append(None)
+        ranges = {name: self._path_ranges(name, sources, files, requested) for name, requested in variants.items()}
+        layouts: dict[Any, list[int]] = defaultdict(list)
+        for row, file in enumerate(files):
+            if file is not None and file.num_rows:
+                layouts[tuple(tuple(map(_path_and_type, each[row].items())) for each in ranges.values())].append(row)
+        reasons: list[str | None] = [None] * len(files)
+        stated, summary = 0, f"{filter} is true for no row"
+        for rows in layouts.values():
+            schema, bound = _bind(filter, needed, {name: each[rows[0]] for name, each in ranges.items()})
+            if bound is None:
                 continue
-            ranges = {name: each[row] for name, each in path_bounds.items()}
-            layout = tuple((name, *((path, each.type) for path, each in ranges[name].items())) for name in variants)
-            if layout not in bound_filters:
-                bound_filters[layout] = _bind(filter, needed, ranges)
-            schema, bound = bound_filters[layout]
-            file_geo = geo if geo is not None and statistics.covers(coverings) else None
-            facts = _FileFacts(schema, statistics, statistics.num_rows, ranges, file_geo)
-            if bound is None or row_group_may_match(bound, facts):
-                reasons.append(None)
-                continue
-            pruned += 1
-            if pruned > _REASONS:
-                reasons.append(summary)
-                continue
-            proof = prove_no_match(bound, replace(facts, uses_buckets=False))
-            reasons.append(f"{summary}: the rows are in other buckets" if proof is None else proof.reason)
+            log = _LogFacts(schema, files, ranges, geo, coverings)
+            for start in range(0, len(rows), _BLOCK):
+                block = rows[start : start + _BLOCK]
+                is_pruned = stated == _REASONS and not row_group_may_match(bound, log.row_facts(block))
+                for row in block:
+                    if is_pruned or not row_group_may_match(bound, log.row_facts([row])):
+                        reasons[row] = summary if stated == _REASONS else _reason(bound, log.row_facts([row]), summary)
+                        stated = min(stated + 1, _REASONS)
         return reasons
+
+    def _path_ranges(
+        self, column: str, sources: Sequence[Any], files: Sequence[FileStatistics | None],
+        variant_paths: frozenset[tuple[str, ...]],
+    ) -> list[dict[tuple[str, ...], PathRange]]:
+        """Return the result of :func:`variant_ranges`, which is cached for the next query of the same paths."""
+        key = variant_paths, tuple(map(source_name, sources))
+        known = self._recent_ranges.get(column)
+        if known is None or known[0] != key:
+            known = self._recent_ranges[column] = key, variant_ranges(files, (column,), variant_paths)
+        return known[1]
+
+
+def _path_and_type(path_range: tuple[tuple[str, ...], PathRange]) -> tuple[tuple[str, ...], pa.DataType]:
+    """Return the path and the type of an item of the ranges of a file."""
+    return path_range[0], path_range[1].type
+
+
+def _reason(bound: Bound, facts: _FileFacts, summary: str) -> str:
+    """Return the reason why no row of a pruned file matches."""
+    proof = prove_no_match(bound, replace(facts, uses_buckets=False))
+    return f"{summary}: the rows are in other buckets" if proof is None else proof.reason
 
 
 def variant_ranges(
@@ -174,6 +173,29 @@ def geoparquet_metadata(coverings: Mapping[str, str]) -> str:
 
 def _is_variant(field: pa.Field) -> bool:
     return (field.metadata or {}).get(b"ARROW:extension:name") == b"arrow.parquet.variant"
+
+
+@dataclass(frozen=True, slots=True)
+class _LogFacts:
+    """Statistics of files with the same VARIANT paths. The arguments are as in :class:`_FileFacts`, for all files."""
+
+    schema: Schema
+    files: Sequence[FileStatistics | None]
+    ranges: Mapping[str, Sequence[Mapping[tuple[str, ...], PathRange]]]
+    geo: str | None
+    covered: Collection[str]
+
+    def row_facts(self, rows: Sequence[int]) -> _FileFacts:
+        """Return the statistics of a file, or of several files as one. The numbers of rows of all files are known."""
+        if len(rows) == 1:
+            file = self.files[rows[0]]
+            ranges = {name: each[rows[0]] for name, each in self.ranges.items()}
+        else:
+            file = MergedStatistics([file for file in (self.files[row] for row in rows) if file is not None])
+            ranges = {name: merge_ranges([each[row] for row in rows]) for name, each in self.ranges.items()}
+        assert file is not None
+        geo = self.geo if self.geo is not None and file.covers(self.covered) else None
+        return _FileFacts(self.schema, file, file.num_rows or 0, ranges, geo)
 
 
 @dataclass(frozen=True, slots=True)
