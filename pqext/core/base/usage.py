@@ -124,10 +124,11 @@ class Budget:
     the pages that the call decodes.
     """
 
-    __slots__ = ("_decoded", "_held", "_limits", "_lock", "_size", "room", "usage")
+    __slots__ = ("_decoded", "_held", "_limits", "_lock", "_most_decoded", "_size", "room", "usage")
 
     def __init__(self, limits: Limits, file_bytes: int, usage: Usage | None = None, shares: int = 1) -> None:
         self.room = limits.max_memory_bytes(file_bytes) // shares
+        self._most_decoded = limits.max_decoded_bytes(file_bytes)
         self._limits = limits
         self._size = file_bytes
         self._held = 0
@@ -161,7 +162,7 @@ class Budget:
             if held <= self.room:
                 self._held = held
                 self._decoded += size
-                if self._decoded <= limits.max_decoded_bytes(self._size):
+                if self._decoded <= self._most_decoded:
                     return
                 self._held -= size
                 allowed = f"a file of {self._size:,} bytes and memory_bytes={limits.memory_bytes} allow; {RAISE_LIMIT}"

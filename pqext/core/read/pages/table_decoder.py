@@ -6,7 +6,9 @@ The decoder does not report faults. If a chunk is unusual or corrupt, or takes t
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import accumulate
 
 import numpy as np
 from isal import isal_zlib
@@ -113,27 +115,28 @@ class TableDecoder:
         opened. Also raises :class:`FallbackRequired` if the rows of pages cannot be counted.
         """
         row_ends = self._skip_to_row(int(positions[0]))
-        stop = self._table.find_group_end(0, len(row_ends), GROUP_BYTES)
-        until = np.searchsorted(positions, row_ends[:stop])
-        is_empty = until == np.concatenate(([0], until[:-1]))
-        stop = int(np.argmax(is_empty)) if is_empty.any() else stop
-        count = int(until[stop - 1])
+        row_ends = row_ends[: self._table.find_group_end(0, len(row_ends), GROUP_BYTES)]
+        count = pages = 0
+        for until in positions.searchsorted(row_ends).tolist():
+            if until == count:
+                break  # no row of this page
+            count, pages = until, pages + 1
         held_bytes = self._account.held
         try:
-            return self._decode_at(row_ends[:stop].tolist(), positions[:count] - self.decoded_rows), count
+            return self._decode_at(row_ends[:pages], positions[:count] - self.decoded_rows), count
         except BaseException:
             self._account.resize(held_bytes)
             raise
 
-    def _skip_to_row(self, row: int) -> NDArray[np.int64]:
+    def _skip_to_row(self, row: int) -> list[int]:
         """Skip the pages before row ``row``. Return the end row (exclusive) of each remaining page in the table."""
         while True:
             if self._table.size:
-                row_ends = np.cumsum(self._rows_of(0, self._table.size)) + self.decoded_rows
-                passed = int(np.searchsorted(row_ends, row, "right"))
+                _, *row_ends = accumulate(self._rows_of(0, self._table.size), initial=self.decoded_rows)
+                passed = bisect_right(row_ends, row)
                 if passed:
                     self._consume(passed)
-                    self.decoded_rows = int(row_ends[passed - 1])
+                    self.decoded_rows = row_ends[passed - 1]
                 if passed < len(row_ends):
                     return row_ends[passed:]
             if not self._fill():

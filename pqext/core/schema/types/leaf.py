@@ -64,6 +64,10 @@ def intervals_from_arrow(array: pa.Array) -> pa.Array:
 _DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 
 
+_NUMBERS = {Type.INT32, Type.INT64, Type.FLOAT, Type.DOUBLE}
+"""Physical types that are Arrow types."""
+
+
 def from_fixed_width(
     leaf: LeafType, slot_count: int, validity: pa.Buffer | None, values: NDArray[np.uint8]
 ) -> pa.Array:
@@ -72,6 +76,8 @@ def from_fixed_width(
     INT96 values remain 12 bytes; :func:`show` converts them to the unit of the reader. Slots without a value must be
     zero.
     """
+    if leaf.logical is None and leaf.physical in _NUMBERS:  # the common case
+        return pa.Array.from_buffers(leaf.physical_arrow_type(), slot_count, [validity, pa.py_buffer(values)])
     arrow = _decoded_type(leaf)
     data: Any = values
     if pa.types.is_boolean(arrow):

@@ -143,19 +143,16 @@ class LeafType:
     int96_step: int = 1
     member: str = field(init=False, default="", compare=False, repr=False)
     """Name of the logical type; empty if the type is missing or does not match the physical type."""
+    width: int | None = field(init=False, default=None, compare=False, repr=False)
+    """Size of a stored value in memory in bytes; None for BYTE_ARRAY. Booleans take one byte."""
 
     def __post_init__(self) -> None:
+        is_fixed = self.physical == Type.FIXED_LEN_BYTE_ARRAY
+        object.__setattr__(self, "width", self.length if is_fixed else _WIDTHS.get(self.physical))
         if self.logical is not None:
             member = self.logical.member
             if member is not None and _is_allowed(self, self.logical):
                 object.__setattr__(self, "member", member)
-
-    @property
-    def width(self) -> int | None:
-        """Size of a stored value in memory in bytes; None for BYTE_ARRAY. Booleans take one byte."""
-        if self.physical == Type.FIXED_LEN_BYTE_ARRAY:
-            return self.length
-        return _WIDTHS[self.physical]
 
     @property
     def order(self) -> Order:
