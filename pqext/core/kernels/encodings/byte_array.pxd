@@ -1,6 +1,6 @@
 # cython: language_level=3
 # Collect the slots of a BYTE_ARRAY leaf over pages. Functions return 0 or a fault.
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
 from pqext.core.kernels.buffer cimport Bytes
 from pqext.core.kernels.encodings.page_run cimport PagePart
@@ -28,6 +28,10 @@ cdef class ByteArrayBuilder:
     cdef int _append_lookup(
         self, const uint8_t *values, size_t total, const int32_t *ends, Py_ssize_t entries,
         const int32_t *indices, Py_ssize_t count, const uint8_t *present, Py_ssize_t slots,
+    ) noexcept nogil
+    cdef int _append_short_lookup(
+        self, const uint8_t *values, size_t total, const int32_t *ends, uint32_t entries,
+        const int32_t *indices, Py_ssize_t count,
     ) noexcept nogil
     cdef int _append_run(
         self, const uint8_t *values, size_t size, const int32_t *lengths, Py_ssize_t count,

@@ -20,6 +20,8 @@ cdef enum:
 
     PADDING = 32
     ROUGH = 1 << 20  # sizes up to this are not computed exactly
+    SIMILAR = 16  # difference of lengths up to which sizes are not computed exactly
+    MOST_EXPECTED = 64  # bytes per value up to which memory for later values is allocated in advance
 
 
 cdef inline uint32_t load32(const uint8_t *p) noexcept nogil:
@@ -39,6 +41,20 @@ cdef inline void copy(uint8_t *target, const uint8_t *source, size_t length, siz
         memcpy(target, source, 32)
     elif length:
         memcpy(target, source, length)
+
+
+cdef int64_t total_length(
+    const int32_t *ends, uint32_t entries, const int32_t *indices, Py_ssize_t count
+) noexcept nogil:
+    """Return the number of bytes of the values that `indices` select. Indices out of range select nothing."""
+    cdef Py_ssize_t i
+    cdef uint32_t index
+    cdef int64_t total = 0
+    for i in range(count):
+        index = <uint32_t> indices[i]
+        if index < entries:
+            total += ends[index + 1] - ends[index]
+    return total
 
 
 cdef enum:
@@ -214,6 +230,31 @@ cdef class ByteArrayBuilder:
         self.offsets.size += <size_t> slots * 4
         return OK
 
+    cdef int _append_short_lookup(
+        self, const uint8_t *values, size_t total, const int32_t *ends, uint32_t entries,
+        const int32_t *indices, Py_ssize_t count,
+    ) noexcept nogil:
+        """Like `_append_lookup` for slots that all have a value, if there is room for the values and offsets."""
+        cdef Py_ssize_t i
+        cdef uint32_t index
+        cdef size_t start, length
+        cdef uint8_t *target = self.data.data + self.data.size
+        cdef int32_t end = <int32_t> self.data.size
+        cdef int32_t *offset = <int32_t *> (self.offsets.data + self.offsets.size)
+        for i in range(count):
+            index = <uint32_t> indices[i]
+            if index >= entries:
+                return OUT_OF_RANGE
+            start = ends[index]
+            length = ends[index + 1] - start
+            copy(target, values + start, length, total - start)
+            target += length
+            end += <int32_t> length
+            offset[i] = end
+        self.data.size = end
+        self.offsets.size += <size_t> count * 4
+        return OK
+
     def append_lookup(
         self, const uint8_t[::1] values, const int32_t[::1] ends, const int32_t[::1] indices,
         const uint8_t[::1] present, Py_ssize_t slots,
@@ -224,14 +265,14 @@ cdef class ByteArrayBuilder:
         cdef const uint8_t *p = NULL
         cdef const int32_t *chosen = NULL
         cdef Py_ssize_t i
-        cdef int64_t longest = 0, made = 0
+        cdef int64_t longest = 0, shortest = 0x7FFFFFFF, made = 0
         if ends.shape[0] < 1:
             raise ValueError("a dictionary must have one more offset than entries")
         for i in range(ends.shape[0] - 1):
             if ends[i] < 0 or ends[i] > ends[i + 1]:
                 raise ValueError("dictionary offsets must ascend")
-            if ends[i + 1] - ends[i] > longest:
-                longest = ends[i + 1] - ends[i]
+            longest = max(longest, ends[i + 1] - ends[i])
+            shortest = min(shortest, ends[i + 1] - ends[i])
         if ends[ends.shape[0] - 1] > values.shape[0]:
             raise ValueError("dictionary offsets exceed the dictionary data")
         if present.shape[0]:
@@ -243,18 +284,29 @@ cdef class ByteArrayBuilder:
         if indices.shape[0]:
             chosen = &indices[0]
         made = longest * indices.shape[0]
-        if made > ROUGH:
-            made = 0
-            for i in range(indices.shape[0]):
-                if 0 <= chosen[i] < ends.shape[0] - 1:
-                    made += ends[chosen[i] + 1] - ends[chosen[i]]
+        if made > ROUGH and longest > 2 * shortest + SIMILAR:
+            with nogil:
+                made = total_length(&ends[0], <uint32_t> (ends.shape[0] - 1), chosen, indices.shape[0])
+        if indices.shape[0]:  # the slots that follow probably have values of about this size
+            self.expected = max(
+                self.expected,
+                <size_t> min(made * 17 // 16 // indices.shape[0], <int64_t> MOST_EXPECTED) * self.expected_slots,
+            )
         self.claim(made)
         # Copy only as much as the limit allows.
         self._make_room(<size_t> min(made, <int64_t> (self.limit - min(self.limit, self.data.size))), slots)
         with nogil:
-            status = self._append_lookup(
-                p, values.shape[0], &ends[0], ends.shape[0] - 1, chosen, indices.shape[0], flags, slots
-            )
+            if (
+                flags == NULL and slots == indices.shape[0] and made <= <int64_t> (self.limit - self.data.size)
+                and bytes_reserve(&self.data, made + PADDING) == 0 and bytes_reserve(&self.offsets, slots * 4) == 0
+            ):
+                status = self._append_short_lookup(
+                    p, values.shape[0], &ends[0], <uint32_t> (ends.shape[0] - 1), chosen, slots
+                )
+            else:
+                status = self._append_lookup(
+                    p, values.shape[0], &ends[0], ends.shape[0] - 1, chosen, indices.shape[0], flags, slots
+                )
         self._check(status)
 
     cdef int _append_run(
