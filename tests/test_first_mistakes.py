@@ -186,7 +186,7 @@ READS: list[tuple[str, Callable[[str], Any], str]] = [
     (
         "a path in a tuple",
         lambda path: pqext.read_table(path, filter=[("station.bikes", ">", 3)]),
-        r"inside the VARIANT column station; .* col\('station'\).variant\('\$.bikes'",
+        r"inside the VARIANT column 'station'; .* col\('station'\).variant\('\$.bikes'",
     ),
     ("a field that a struct lacks", lambda path: pqext.read_table(path, ["user.nam"]), "did you mean 'user.name'"),
     (

@@ -283,7 +283,7 @@ def _extreme(planner: ScanPlanner, column: str | Value, side: str) -> pa.Scalar:
     result, value = _inputs(planner, top) if isinstance(top, ComputedColumn) else ((top,), None)
     schema = ScanPlanner(replace(planner.request, result=result)).schema
     if value is None and type_of(schema.field(0)) is not None:
-        raise TypeError(f"column {schema.names[0]} contains geometries, which have no order; use bounds()")
+        raise TypeError(f"column {schema.names[0]!r} contains geometries, which have no order; use bounds()")
     of_values = partial(extreme, side=side)
     results = [*_partial_results(planner, source, known, of_values, accepts_dictionaries=True)]
     empty = pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
@@ -334,7 +334,7 @@ def _bounding_box(planner: ScanPlanner, column: str | Value) -> BoundingBox | No
     field = ScanPlanner(replace(planner.request, result=(top,))).schema.field(0)
     kind = type_of(field)
     if kind is None:
-        raise TypeError(f"column {field.name} contains no geometries")
+        raise TypeError(f"column {field.name!r} contains no geometries")
     nothing = object()
 
     def from_metadata(chunk: ColumnChunk) -> Any:

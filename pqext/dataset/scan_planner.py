@@ -229,8 +229,8 @@ class ScanPlanner:
             both = unnamed[position].intersection(file.schema.root.child_names)
             if both:
                 raise UnsupportedError(
-                    f"column {join_names(sorted(both))} is stored in this file, but is a partition column of other "
-                    "files; pass partitioning=None, or scan this file separately",
+                    f"column {join_names(map(repr, sorted(both)))} is stored in this file, but is a partition column "
+                    "of other files; pass partitioning=None, or scan this file separately",
                     feature="partition columns within files", path=file.path,
                 )
         filter = self.name_resolver.resolve_partitions(self.request.filter)

@@ -145,9 +145,9 @@ def test_partition_columns_are_not_usable_in_computations(tmp_path: Any) -> None
 @pytest.mark.parametrize("option", ["include_row_numbers", "include_file_paths"])
 def test_included_columns_are_not_usable_in_computations(tmp_path: Any, option: str) -> None:
     pqext.write_table(pa.table({"x": [1]}), path := tmp_path / "f.parquet")
-    with pytest.raises(TypeError, match=f"column r is the column of {option}, which .*; pass another name to {option}"):
+    with pytest.raises(TypeError, match=f"column 'r' is the column of {option}, .*; pass another name to {option}"):
         pqext.scan(path, **{option: "r"}).select({"n": "r"})
-    with pytest.raises(TypeError, match=f"column r is the column of {option}, not a VARIANT"):
+    with pytest.raises(TypeError, match=f"column 'r' is the column of {option}, not a VARIANT"):
         pqext.scan(path, **{option: "r"}).filter(col("r").variant("$.a", "int64") > 1).to_table()
 
 

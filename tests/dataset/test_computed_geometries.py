@@ -147,7 +147,7 @@ def test_measures_and_aggregates_of_a_scan_in_another_crs_equal_geopandas(path: 
     query = frame.iloc[300:302].union_all().buffer(10_000)
     chosen = scan.select("id").filter(g.intersects(query))  # the column is not selected
     assert chosen.to_table()["id"].to_pylist() == np.flatnonzero(frame.intersects(query)).tolist() != []
-    with pytest.raises(TypeError, match="column g contains geometries, which have no order"):
+    with pytest.raises(TypeError, match="column 'g' contains geometries, which have no order"):
         scan.min("g")
 
 

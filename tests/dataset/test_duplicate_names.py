@@ -67,5 +67,5 @@ def test_files_with_different_duplicate_columns_are_an_error(path: Path) -> None
 
 def test_duplicate_column_name_is_ambiguous(path: Path) -> None:
     for scan in (pqext.scan(path, ["a"]), pqext.scan(path, filter=col("a") == 1)):
-        with pytest.raises(ValueError, match="column a is ambiguous"):
+        with pytest.raises(ValueError, match="column 'a' is ambiguous"):
             scan.to_table()

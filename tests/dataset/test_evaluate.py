@@ -112,7 +112,7 @@ def test_timestamp_literal_finer_than_the_column_falls_between_values() -> None:
 def test_date_compares_as_its_midnight_with_local_timestamps() -> None:
     column = pa.array([datetime(2020, 1, 1), datetime(2020, 1, 1, 1)])
     assert mask(col("a") <= date(2020, 1, 1), a=column) == [True, False]
-    with pytest.raises(TypeError, match="column a contains timestamp in UTC values"):
+    with pytest.raises(TypeError, match="column 'a' contains timestamp in UTC values"):
         mask(col("a") <= date(2020, 1, 1), a=column.cast(pa.timestamp("us", "UTC")))
 
 
@@ -180,16 +180,16 @@ def test_fields_of_a_null_struct_are_null() -> None:
 def test_missing_columns_are_named() -> None:
     with pytest.raises(ValueError, match="column 'b' is missing or ambiguous"):
         mask(col("b") == 1, a=pa.array([1]))
-    with pytest.raises(ValueError, match=r"column a\.x: field 'x' is missing or ambiguous in int64"):
+    with pytest.raises(ValueError, match=r"column 'a\.x': field 'x' is missing or ambiguous in int64"):
         mask(col("a.x") == 1, a=pa.array([1]))
-    with pytest.raises(ValueError, match=r"column s\.y: field 'y' is missing"):
+    with pytest.raises(ValueError, match=r"column 's\.y': field 'y' is missing"):
         mask(col("s.y") == 1, s=pa.array([{"x": 1}]))
 
 
 def test_unordered_columns_compare_with_null_only() -> None:
     column = pa.array([[1], None])
     assert mask(col("a").is_null(), a=column) == [False, True]
-    with pytest.raises(TypeError, match="column a of type list"):
+    with pytest.raises(TypeError, match="column 'a' of type list"):
         mask(col("a") == 1, a=column)
 
 

@@ -80,7 +80,7 @@ def test_file_column_is_not_mistaken_for_a_partition_column(tmp_path: Path) -> N
     (tmp_path / "a=7").mkdir()
     pqext.write_table(pa.table({"b": [1]}), tmp_path / "a=7" / "x.parquet")
     pqext.write_table(pa.table({"b": [2], "a": [9]}), tmp_path / "own.parquet")
-    told = r"column a is stored in this file, but is a partition column.*partitioning=None"
+    told = r"column 'a' is stored in this file, but is a partition column.*partitioning=None"
     for filter in (None, col("a") == 9, col("b") == 2):
         with pytest.raises(UnsupportedError, match=told) as at:
             pqext.scan(tmp_path, filter=filter, schema="union").to_table()

@@ -95,7 +95,7 @@ HINTS = [
     ("lower(city) = 'suva'", ValueError, "no function 'lower'; use ilike to ignore case"),
     ("year(day) = 2026", ValueError, "no function 'year'; compare with dates, as in day >= '2026-01-01'"),
     ("max(id) = 2", ValueError, "max aggregates many rows"),
-    ("id", TypeError, "column id contains integer values, .*; only a column of booleans"),
+    ("id", TypeError, "column 'id' contains integer values, .*; only a column of booleans"),
     ("day like '2026%'", TypeError, "like requires text; day::string makes it text\n  day like"),
 ]
 

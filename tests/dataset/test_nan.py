@@ -132,7 +132,7 @@ def test_integer_and_decimal_columns_are_never_nan_and_text_is_an_error() -> Non
     for name in ("i", "d"):
         assert read_table(data, filter=col(name).is_nan()).num_rows == 0
         assert read_table(data, filter=~col(name).is_nan()).num_rows == 1
-    with pytest.raises(TypeError, match="column s contains string values"):
+    with pytest.raises(TypeError, match="column 's' contains string values"):
         read_table(data, filter=col("s").is_nan())
 
 

@@ -197,7 +197,7 @@ def test_errors_name_the_argument() -> None:
             query.order_by("id")
     with pytest.raises(ValueError, match=r"filter\(\) after limit\(\) is not supported"):
         scan.limit(1).filter("id = 1")
-    with pytest.raises(TypeError, match="column id contains no geometries"):
+    with pytest.raises(TypeError, match="column 'id' contains no geometries"):
         scan.nearest(point, column="id").to_table()
     with pytest.raises(ValueError, match="no geometry column; select a column with column="):
         pqext.scan(file_of_numbers()).nearest(point)

@@ -213,7 +213,7 @@ def test_invalid_name_or_type_in_a_filter_is_an_error_without_files(tmp_path: Pa
     folder = write(tmp_path, "y=2020")
     with pytest.raises(ValueError, match="no column 'z'"):
         scan(folder, None, (col("y") == 1) & (col("z") == 1)).count()
-    with pytest.raises(TypeError, match="column y contains integer values"):
+    with pytest.raises(TypeError, match="column 'y' contains integer values"):
         read_table(folder, None, col("y") == "2020")
     assert read_table(folder, None, col("y") == 1).schema.names == ["x", "y"]
 
@@ -298,7 +298,7 @@ def test_variant_values_are_selected_next_to_partition_columns(tmp_path: Path) -
     field = col("v").variant("$.a", "int64")
     assert read_table(tmp_path, ["y", ("a", field)], (field > 1) & (col("y") != 2)).to_pylist() == [{"y": 1, "a": 2}]
     for columns, filter in (([col("y").variant("$.a", "int64")], None), (None, col("y").variant("$.a", "int64") == 1)):
-        with pytest.raises(TypeError, match="column y is a partition column, not a VARIANT"):
+        with pytest.raises(TypeError, match="column 'y' is a partition column, not a VARIANT"):
             read_table(tmp_path, columns, filter)
 
 

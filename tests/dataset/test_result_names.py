@@ -116,14 +116,14 @@ NO_FIELDS: list[Callable[[Scan], Any]] = [
 def test_field_of_a_computed_value_is_not_a_field_of_the_file(use: Callable[[Scan], Any]) -> None:
     with pytest.raises(ValueError, match=r"no column 's.a': 's' is computed as x . 2 and has no fields"):
         use(pqext.scan(FILE).select({"id": "id", "s": col("x") * 2}))
-    with pytest.raises(TypeError, match=r"s.a is a value inside the VARIANT column s; a value inside a VARIANT is "):
+    with pytest.raises(TypeError, match=r"'s.a' is a value inside the VARIANT column 's'; a value inside a VARIANT "):
         use(pqext.scan(FILE).select({"id": "id", "s": col("user").variant("$.boss")}))
 
 
 @pytest.mark.spec("querying.result-names")
 @pytest.mark.parametrize("value", [col("x") * 2, col("user").variant("$.age", "int64"), col("id").cast("string")])
 def test_path_in_a_computed_value_requires_a_variant(value: Any) -> None:
-    with pytest.raises(TypeError, match=r"column user is computed as .*, which is not a VARIANT"):
+    with pytest.raises(TypeError, match=r"column 'user' is computed as .*, which is not a VARIANT"):
         pqext.scan(FILE).select({"user": value}).filter(col("user").variant("$.age", "int64") > 1)
 
 
@@ -171,7 +171,7 @@ def test_error_names_the_field_of_the_renamed_column() -> None:
     for name in ("a.c", col(["a", "c"])):
         with pytest.raises(ValueError, match=r"^no column 'a.c': 'a' is computed as x and has no such field$"):
             dotted().select({"a": col("x")}).min(name)
-    with pytest.raises(TypeError, match=r"u.n is a value inside the VARIANT column u; .*\('u'\).variant\('\$.n', 's"):
+    with pytest.raises(TypeError, match=r"'u.n' is .* inside the VARIANT column 'u'; .*\('u'\).variant\('\$.n', 's"):
         pqext.scan(FILE).select({"u": col("user")}).filter(col("u.n") > 1)
 
 
@@ -204,7 +204,7 @@ def test_paths_into_computed_columns_raise_the_errors_of_conditions() -> None:
     with pytest.raises(ValueError, match=r"^no column 'a.b'; the scan has a$"):
         dotted().select({"a": col("x") * 1}).select("a.b")
     scan = pqext.scan(FILE).select({"u": col("user").variant("$.boss")})
-    with pytest.raises(TypeError, match=r"age is a value inside the VARIANT column u; .*\('u'\).variant\('\$.age', 's"):
+    with pytest.raises(TypeError, match=r"age' is .* inside the VARIANT column 'u'; .*\('u'\).variant\('\$.age', 's"):
         scan.select("u.age")
 
 

@@ -241,7 +241,7 @@ def test_invalid_arguments_are_named(folder: Path) -> None:
         read_table(folder, columns=["aa"])
     with pytest.raises(ValueError, match="no column 'c'"):
         read_table(folder, filter=col("c") > 1)
-    with pytest.raises(TypeError, match="column a contains integer values"):
+    with pytest.raises(TypeError, match="column 'a' contains integer values"):
         read_table(folder, filter=col("a") > "x")
     with pytest.raises(FileNotFoundError):
         scan(folder / "none")

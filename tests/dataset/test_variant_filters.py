@@ -242,10 +242,10 @@ def test_condition_reads_only_the_columns_of_its_path(
     [
         (col("v").variant("$.a", "int64") == "1", TypeError, r"column v\[\$\.a: int64\] contains integer values"),
         (col("v").variant("$.a", "array<int>") == 1, TypeError, "can only be compared with null"),
-        (col("v") == b"", TypeError, "column v can only be compared with null"),
-        (col("v.metadata") == b"", TypeError, r"column v\.metadata is a value inside the VARIANT column v"),
-        (col("row").variant("$.a", "int64").is_null(), TypeError, "column row is not a VARIANT"),
-        (col("v").intersects((0, 0, 1, 1)), TypeError, "column v contains no geometries"),
+        (col("v") == b"", TypeError, "column 'v' can only be compared with null"),
+        (col("v.metadata") == b"", TypeError, r"column 'v\.metadata' is a value inside the VARIANT column 'v'"),
+        (col("row").variant("$.a", "int64").is_null(), TypeError, "column 'row' is not a VARIANT"),
+        (col("v").intersects((0, 0, 1, 1)), TypeError, "column 'v' contains no geometries"),
     ],
     ids=str,
 )

@@ -86,7 +86,7 @@ def test_partition_column_stored_in_some_files_is_an_error_on_every_path(
         (tmp_path / name).mkdir()
         pq.write_table(pa.table(rows), tmp_path / name / "f.parquet")
     for route in ROUTES.values():
-        with pytest.raises(Exception, match=r"column a is stored in|'a'? .*(folder|schemas differ)|are not a="):
+        with pytest.raises(Exception, match=r"column 'a' is stored in|'a'? .*(folder|schemas differ)|are not a="):
             print(route(spark, str(tmp_path)))
 
 

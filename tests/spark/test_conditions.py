@@ -186,7 +186,7 @@ def test_literals_of_every_type_compare_with_plain_columns(spark: Any) -> None:
         assert where(df, None).count() == 1
         nulls = spark.sql("SELECT CAST(NULL AS BIGINT) AS n")
         assert where(nulls, (col("n") < 2**70) | (col("n") > 2**70)).count() == 0
-        with pytest.raises(TypeError, match="column bytes contains binary values, which cannot be compared with"):
+        with pytest.raises(TypeError, match="column 'bytes' contains binary values, which cannot be compared with"):
             where(df, col("bytes") == uuid.UUID(int=1))
     finally:
         spark.conf.unset("spark.sql.session.timeZone")

@@ -154,5 +154,5 @@ def test_files_with_partition_columns_are_not_mixed_with_partitioned_files(tmp_p
     with pytest.raises(ValueError, match=r"is partitioned by k, so its files must not contain k; .* add the partition"):
         check_folder(tmp_path, False, append_check(lambda: empty_file(table.schema, {})))
     pq.write_table(table, tmp_path / "beside.parquet")
-    with pytest.raises(pqext.UnsupportedError, match="column k is stored in this file, but is a partition column"):
+    with pytest.raises(pqext.UnsupportedError, match="column 'k' is stored in this file, but is a partition column"):
         pqext.read_table(tmp_path)

@@ -210,17 +210,17 @@ def test_original_read_and_its_options_are_unchanged(spark: Any, path: str, tmp_
 @pytest.mark.parametrize(
     ("question", "text"),
     [
-        (col("i64") == "5", "column i64 contains integer values, which cannot be compared with '5'"),
-        (col("text") == 5, "column text contains string values"),
-        (col("day") <= "2024-1-1", "column day contains date values"),
-        (col("at") <= NOON, "column at contains timestamp in UTC values, .* without timezone"),
-        (col("wall") <= NOON.replace(tzinfo=UTC), "column wall contains timestamp without timezone values"),
-        (col("bytes") == UUID(int=1), "column bytes contains binary values"),
-        (col("s") == 1, "column s of type struct.* can be compared with null only"),
-        (col("v") == 1, "column v of type variant can be compared with null only"),
+        (col("i64") == "5", "column 'i64' contains integer values, which cannot be compared with '5'"),
+        (col("text") == 5, "column 'text' contains string values"),
+        (col("day") <= "2024-1-1", "column 'day' contains date values"),
+        (col("at") <= NOON, "column 'at' contains timestamp in UTC values, .* without timezone"),
+        (col("wall") <= NOON.replace(tzinfo=UTC), "column 'wall' contains timestamp without timezone values"),
+        (col("bytes") == UUID(int=1), "column 'bytes' contains binary values"),
+        (col("s") == 1, "column 's' of type struct.* can be compared with null only"),
+        (col("v") == 1, "column 'v' of type variant can be compared with null only"),
         (col("v").variant("$.x", "uint8") == "5", "integer values, which cannot be compared"),
-        (col("i64").intersects((0, 0, 1, 1)), "column i64 does not contain geometries"),
-        (col("i64").variant("$.x", "uint8") == 5, "column i64 is bigint, not VARIANT"),
+        (col("i64").intersects((0, 0, 1, 1)), "column 'i64' does not contain geometries"),
+        (col("i64").variant("$.x", "uint8") == 5, "column 'i64' is bigint, not VARIANT"),
     ],
 )
 def test_incomparable_literals_are_rejected_for_every_frame(

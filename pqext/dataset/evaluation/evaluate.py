@@ -54,7 +54,7 @@ from pqext.dataset.expressions import (
     VariantField,
 )
 from pqext.dataset.expressions.literals import ValueType, value_type_of_arrow
-from pqext.dataset.expressions.mistakes import comparison_value, comparison_values
+from pqext.dataset.expressions.mistakes import comparison_value, comparison_values, label_of
 from pqext.dataset.expressions.patterns import matches
 from pqext.dataset.expressions.spatial import predicate
 from pqext.dataset.expressions.visitors import Visitor, fold
@@ -222,7 +222,7 @@ class _Evaluator(Visitor[pa.Array]):
         type, array, indices = self.known[known]
         value_type = value_type_of_arrow(type)
         if value_type is None:
-            raise TypeError(f"column {operand} of type {type} can only be compared with null")
+            raise TypeError(f"column {label_of(operand)} of type {type} can only be compared with null")
         return array, value_type, indices
 
     def _value_type(self, operand: Operand, array: pa.Array) -> pa.DataType:
@@ -297,7 +297,7 @@ class _Evaluator(Visitor[pa.Array]):
             array = array.storage if isinstance(array, pa.ExtensionArray) else array
             index = array.type.get_field_index(name) if pa.types.is_struct(array.type) else -1
             if index < 0:
-                raise ValueError(f"column {column}: field {name!r} is missing or ambiguous in {array.type}")
+                raise ValueError(f"column {label_of(column)}: field {name!r} is missing or ambiguous in {array.type}")
             field, array = array.type.field(index), pc.struct_field(array, [index])
         return field, array
 

@@ -39,6 +39,7 @@ from pqext.dataset.expressions import (
     operand_column,
 )
 from pqext.dataset.expressions.literals import ValueType
+from pqext.dataset.expressions.mistakes import label_of
 from pqext.dataset.expressions.spatial_functions import spatial_function
 from pqext.geo.types import GeospatialType
 from pqext.variant.access.targets import target_type
@@ -119,7 +120,8 @@ def check_pattern_type(value_type: ValueType | None, node: Matches) -> None:
         text = f"{node.operand}::string" if is_sql else f"col({str(node.operand)!r}).cast('string')"
         hint = f"; {text} makes it text{hint}"
     raise TypeError(
-        f"column {node.operand} contains {held}, but {node.how} requires {'bytes' if is_bytes else 'text'}{hint}"
+        f"column {label_of(node.operand)} contains {held}, but {node.how} requires "
+        f"{'bytes' if is_bytes else 'text'}{hint}"
     )
 
 

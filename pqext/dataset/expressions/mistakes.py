@@ -51,6 +51,16 @@ def notation(operand: Operand) -> Notation:
     return Notation.SQL if any(position_text(operand)) else Notation.PYTHON
 
 
+def label_of(operand: Operand) -> str:
+    """Return the text of an operand for messages. The name of a column is in quotes.
+
+    >>> from pqext import col
+    >>> label_of(col("a.b")), label_of(col("a") + 1)
+    ("'a.b'", 'a + 1')
+    """
+    return f"'{operand}'" if isinstance(operand, Column) else str(operand)
+
+
 def position_text(operand: Operand) -> str:
     """Return the position of an operand in SQL text, as the end of an error message; empty for other notations."""
     return next((result for base in bases(operand) if (result := operand_column(base).place)), "")
@@ -201,7 +211,7 @@ def field_error(value: Operand, column: Column, is_variant: bool) -> Exception:
     name, place = escape_text(column.path[0]), column.place or ""
     if is_variant:
         hint = _variant_hint(name, notation(column), column.path[1:])
-        return TypeError(f"column {column} is a value inside the VARIANT column {name}{hint}{place}")
+        return TypeError(f"column {label_of(column)} is a value inside the VARIANT column {name!r}{hint}{place}")
     problem = "has no such field" if isinstance(value, Column) else "has no fields"
     return ValueError(f"no column {str(column)!r}: {name!r} is computed as {value} and {problem}{place}")
 
@@ -212,7 +222,7 @@ _SPATIAL = {False: "intersects, within, dwithin", True: "st_intersects, st_withi
 def comparison_value(literal: Literal, value_type: ValueType, operand: Operand) -> Value:
     """Convert a literal with ``to_value``. The error for a wrong type suggests a literal of the correct type."""
     try:
-        return to_value(literal, value_type, str(operand))
+        return to_value(literal, value_type, label_of(operand))
     except TypeError as error:
         instead = literal_hint(literal, value_type, notation(operand))
         raise TypeError(f"{error}{instead}{position_text(operand)}") from None

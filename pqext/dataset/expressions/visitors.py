@@ -37,6 +37,7 @@ from pqext.dataset.expressions import (
     bases,
     operand_column,
 )
+from pqext.dataset.expressions.mistakes import label_of
 from pqext.dataset.expressions.type_inference import UNTYPED
 from pqext.variant.access.path import as_path, format_path
 from pqext.variant.access.targets import depends_on_timezone, target_type
@@ -231,7 +232,7 @@ def _value_within(value: Value, field: VariantField) -> VariantField:
         return replace(field, column=value)
     if not isinstance(value, VariantField) or value.type != UNTYPED:
         place = field.column.place or ""
-        raise TypeError(f"column {field.column} is computed as {value}, which is not a VARIANT{place}")
+        raise TypeError(f"column {label_of(field.column)} is computed as {value}, which is not a VARIANT{place}")
     return replace(field, column=value.column, path=format_path((*as_path(value.path), *as_path(field.path))))
 
 

@@ -36,7 +36,7 @@ from pqext.dataset.expressions import (
     col,
     operand_column,
 )  # fmt: skip
-from pqext.dataset.expressions.mistakes import to_python_code
+from pqext.dataset.expressions.mistakes import label_of, to_python_code
 from pqext.dataset.expressions.visitors import replace_columns
 from pqext.dataset.pruning.binding import find, operand_type
 from pqext.variant.timezones import DEFAULT
@@ -74,7 +74,7 @@ class ComputedColumn:
         for base in bases(self.field):
             node = find(file.schema, operand_column(base))
             if isinstance(base, VariantField) and node.logical_name != "VARIANT":
-                raise TypeError(f"column {base.column} is not a VARIANT; paths apply to VARIANT columns only")
+                raise TypeError(f"column {label_of(base.column)} is not a VARIANT; paths apply to VARIANT columns only")
         if isinstance(self.field, Column):
             return _stored_field(self.field, file).with_name(self.name).with_nullable(True)
         field = pa.field(self.name, operand_type(self.field, file.schema))

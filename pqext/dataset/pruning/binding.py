@@ -48,6 +48,7 @@ from pqext.dataset.expressions import (
     operand_column,
 )
 from pqext.dataset.expressions.literals import ValueType, is_duration, value_type_of_arrow, value_type_of_node
+from pqext.dataset.expressions.mistakes import label_of
 from pqext.dataset.expressions.spatial import predicate
 from pqext.dataset.expressions.visitors import push_down_not
 from pqext.dataset.pruning.bounds import UNKNOWN, convert_dates_to_timestamps, operand_bounds, to_predicates
@@ -261,7 +262,7 @@ def _check_geometries(column: Column, node: SchemaNode) -> None:
     """Raise ``TypeError`` unless a column can contain geometries."""
     is_wkb = node.physical_type == Type.BYTE_ARRAY and node.logical_name in ("GEOMETRY", "GEOGRAPHY", "")
     if not is_wkb and not node.is_adopted:
-        raise TypeError(f"column {column} contains no geometries{column.place or ''}")
+        raise TypeError(f"column {label_of(column)} contains no geometries{column.place or ''}")
 
 
 def _is_geographic(node: SchemaNode) -> bool:
@@ -312,11 +313,13 @@ def find(schema: Schema, column: Column, extra_names: Iterable[str] = ()) -> Sch
     node = schema.root
     for depth, name in enumerate(column.path):
         if depth and find_by_logical_type(node.logical_name) is not None:
-            inside = f"column {column} is a value inside the {node.logical_name} column {escape_text(node.dotted_path)}"
+            whole = f"{node.logical_name} column {escape_text(node.dotted_path)!r}"
+            inside = f"column {label_of(column)} is a value inside the {whole}"
             message = mistakes.value_hint(node, mistakes.notation(column), column.path[depth:])
             raise TypeError(inside + message + (column.place or ""))
         if node.max_repetition_level or node.logical_name in ("LIST", "MAP"):
-            raise TypeError(f"column {column} is inside a list or map; a condition requires one value per row")
+            problem = f"column {label_of(column)} is inside a list or map"
+            raise TypeError(f"{problem}; a condition requires one value per row")
         child = node.child(name)
         if child is None:
             raise ValueError(mistakes.no_column_message(column, node, name, extra_names))
@@ -345,12 +348,12 @@ def lookup(schema: Schema, column: str, extra_names: Iterable[str] = ()) -> Sche
 def _check_unique(parent: SchemaNode, child: SchemaNode) -> None:
     if not parent.is_unique(child.name):
         dotted_path = escape_text(child.dotted_path)
-        raise ValueError(f"column {dotted_path} is ambiguous: the file has several columns with this name")
+        raise ValueError(f"column {dotted_path!r} is ambiguous: the file has several columns with this name")
 
 
 def _check_variant(operand: VariantField, node: SchemaNode) -> None:
     if node.logical_name != "VARIANT" and not {"metadata", "value"} <= {child.name for child in node.children}:
-        raise TypeError(f"column {operand.column} is not a VARIANT; paths apply to VARIANT columns only")
+        raise TypeError(f"column {label_of(operand.column)} is not a VARIANT; paths apply to VARIANT columns only")
 
 
 def _comparison_type(operand: Operand, schema: Schema) -> ValueType:
@@ -359,10 +362,10 @@ def _comparison_type(operand: Operand, schema: Schema) -> ValueType:
     if kind is None or (isinstance(operand, SpatialValue) and operand.is_geometry):
         node = find(schema, operand) if isinstance(operand, Column) else None
         if node is not None and node.max_repetition_level:
-            raise TypeError(f"column {operand} is repeated; a condition requires one value per row")
+            raise TypeError(f"column {label_of(operand)} is repeated; a condition requires one value per row")
         hint = "" if node is None else mistakes.value_hint(node, mistakes.notation(operand))
         position = mistakes.position_text(operand)
-        raise TypeError(f"column {operand} can only be compared with null{hint}{position}")
+        raise TypeError(f"column {label_of(operand)} can only be compared with null{hint}{position}")
     return kind
 
 

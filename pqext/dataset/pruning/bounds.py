@@ -20,7 +20,7 @@ from pqext.dataset import expressions as e
 from pqext.dataset.evaluation.operand_values import check_pattern_type, type_of
 from pqext.dataset.expressions import NEGATED, Arithmetic, Base, Cast, Column, Constant, Operand, VariantField
 from pqext.dataset.expressions.literals import ValueType, to_value, value_type_of_arrow
-from pqext.dataset.expressions.mistakes import comparison_value, comparison_values
+from pqext.dataset.expressions.mistakes import comparison_value, comparison_values, label_of
 from pqext.dataset.expressions.patterns import is_exact, prefix_of, successor
 from pqext.variant.access.targets import target_type
 from pqext.variant.monotone import monotone_cast
@@ -43,7 +43,7 @@ def operand_bounds(operand: Operand, types: _Types, get_bounds: _Known) -> Bound
             kind = value_type_of_arrow(type_of_constant(operand))
             if kind is None:
                 return UNKNOWN
-            value = to_value(operand.value, kind, str(operand))
+            value = to_value(operand.value, kind, label_of(operand))
             return Bounds(value, value)
         case Arithmetic():
             return _arithmetic_bounds(operand, types, get_bounds)

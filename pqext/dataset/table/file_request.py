@@ -227,7 +227,7 @@ def type_at(schema: pa.Schema, path: tuple[str, ...]) -> pa.DataType | None:
         result = fields.get_all_field_indices(name) if isinstance(fields, pa.Schema | pa.StructType) else []
         if len(result) > 1:
             dotted_path = escape_text(".".join(path))
-            raise ValueError(f"column {dotted_path} is ambiguous: the file has several columns with this name")
+            raise ValueError(f"column {dotted_path!r} is ambiguous: the file has several columns with this name")
         if not result:
             return None
         fields = fields.field(result[0]).type

@@ -34,6 +34,7 @@ from pqext.dataset.expressions import (
     literal_text,
     operand_column,
 )
+from pqext.dataset.expressions.mistakes import label_of
 from pqext.dataset.expressions.visitors import operands, paths, push_down_not
 from pqext.dataset.files.sources import common_root, folder_of, source_name
 from pqext.dataset.table.conformance import nulls
@@ -142,7 +143,7 @@ class Partitions:
             if not pa.types.is_string(values.schema.field(name).type):
                 raise
             raise TypeError(
-                f"{error}; column {escape_text(name)} contains text from folder names; pass partition_types="
+                f"{error}; column {escape_text(name)!r} contains text from folder names; pass partition_types="
                 f"{{{name!r}: 'int64'}} to read numbers"
             ) from None
 
@@ -191,9 +192,9 @@ class Partitions:
         origin = "a partition column" if option is None else f"the column of {option}"
         if is_computed and isinstance(operand, Column):
             advice = "" if option is None else f"; pass another name to {option}"
-            raise TypeError(f"column {operand} is {origin}, which computed columns cannot use{advice}")
+            raise TypeError(f"column {label_of(operand)} is {origin}, which computed columns cannot use{advice}")
         if isinstance(operand, VariantField):
-            raise TypeError(f"column {column} is {origin}, not a VARIANT, so it has no fields")
+            raise TypeError(f"column {label_of(column)} is {origin}, not a VARIANT, so it has no fields")
 
     def file_conditions(self, filter: Expression | None) -> list[Expression]:
         """Return the leaves of ``filter`` that use only columns of the files."""

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from pqext.core.read.reader import ParquetFile
 from pqext.dataset.evaluation.comparison import extreme, has_nan
 from pqext.dataset.expressions import Base, Column, Comparison, Expression, IsIn, IsNull
+from pqext.dataset.expressions.mistakes import label_of
 from pqext.geo.types import type_of
 from pqext.skipping.indexes.index import Collector, Index, is_direct_condition
 from pqext.skipping.indexes.ranges import Ranges, range_from_footer, row_group_bounds
@@ -53,9 +54,10 @@ class MinMax(Index):
     def for_field(self, field: pa.Field) -> MinMax:
         if is_variant_type(field.type):
             example = f"col('{self.operand}').variant('$.path', 'int64')"
-            raise TypeError(f"column {self.operand} is VARIANT: index the values at a path, such as {example}")
+            column = label_of(self.operand)
+            raise TypeError(f"column {column} is VARIANT: index the values at a path, such as {example}")
         if type_of(field) is not None:
-            raise TypeError(f"column {self.operand} contains geometries: use a Box index")
+            raise TypeError(f"column {label_of(self.operand)} contains geometries: use a Box index")
         extreme(pa.nulls(1, field.type), "min")  # raises an error for types without an order
         return self
 

@@ -32,6 +32,7 @@ from pqext.dataset.expressions import (
     VariantField,
     visitors,
 )
+from pqext.dataset.expressions.mistakes import label_of
 from pqext.dataset.expressions.visitors import Visitor, fold
 from pqext.dataset.notations.json_text import from_json, to_json
 from pqext.geo import types as geo
@@ -168,12 +169,12 @@ class _Translator(Visitor[Condition]):
             value = self._value(node.operand)
             if value is None:
                 return self._evaluate_with_pqext(replace(node, operand=_rename_column(node.operand)), node.operand)
-            test = fit_comparison(value.type, node.operator, node.value, str(node.operand))
+            test = fit_comparison(value.type, node.operator, node.value, label_of(node.operand))
             return _constant_condition(value.exact, test) if isinstance(test, bool) else value.compare(*test)
         column, type = self._column(E.operand_column(node.operand).path)
         if isinstance(type, T.NullType):
             return Condition(F.lit(None).cast("boolean"))
-        test = fit_comparison(type, node.operator, node.value, str(node.operand))
+        test = fit_comparison(type, node.operator, node.value, label_of(node.operand))
         return _constant_condition(column, test) if isinstance(test, bool) else compare_plain_column(column, *test)
 
     def visit_is_in(self, node: IsIn) -> Condition:
@@ -186,12 +187,12 @@ class _Translator(Visitor[Condition]):
             value = self._value(node.operand)
             if value is None:
                 return self._evaluate_with_pqext(replace(node, operand=_rename_column(node.operand)), node.operand)
-            values = representable_literals(value.type, node.values, str(node.operand))
+            values = representable_literals(value.type, node.values, label_of(node.operand))
             return value.is_in(values) if values else _constant_condition(value.exact, False)
         column, type = self._column(E.operand_column(node.operand).path)
         if isinstance(type, T.NullType):
             return Condition(F.lit(None).cast("boolean"))
-        values = representable_literals(type, node.values, str(node.operand))
+        values = representable_literals(type, node.values, label_of(node.operand))
         if not values:
             return _constant_condition(column, False)
         literals = [spark_literal(value) for value in values]
@@ -232,7 +233,7 @@ class _Translator(Visitor[Condition]):
         column, _ = self._column(node.operand.path)
         type = spatial_type(self.schema, node.operand.path)
         if type is None:
-            raise TypeError(f"column {node.operand} does not contain geometries")
+            raise TypeError(f"column {label_of(node.operand)} does not contain geometries")
         edges: Edges = type.edges or "planar"
         return Condition(st_relates(column, node.operation, node.geometry, node.distance, edges, type.crs))
 
@@ -251,7 +252,8 @@ class _Translator(Visitor[Condition]):
         """Return a condition on a VARIANT field that pqext evaluates on the column."""
         column, type = self._column(operand.column.path)
         if not isinstance(type, T.VariantType) and not is_marked_struct(type):
-            raise TypeError(f"column {operand.column} is {type.simpleString()}, not VARIANT or a shredded struct")
+            kind = type.simpleString()
+            raise TypeError(f"column {label_of(operand.column)} is {kind}, not VARIANT or a shredded struct")
         text = to_json(node)
         _evaluate(text, pa.array([], variant_type()))  # raises for a literal that cannot be compared
 
@@ -302,7 +304,7 @@ def find_field(df: DataFrame, path: tuple[str, ...]) -> tuple[Column, T.DataType
     column, type = df[quote(path[0])], schema[path[0]].dataType
     for depth, name in enumerate(path[1:], 1):
         if not isinstance(type, T.StructType) or name not in type.names:
-            raise ValueError(f"no field {name!r} in column {'.'.join(path[:depth])} of {type.simpleString()}")
+            raise ValueError(f"no field {name!r} in column {'.'.join(path[:depth])!r} of {type.simpleString()}")
         column, type = column[name], type[name].dataType
     return column, type
 
