@@ -6,39 +6,32 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from pqext.core.base.buffers import allocate
 from pqext.core.base.errors import CorruptFileError
 from pqext.core.kernels.encodings.byte_array import ByteArrayBuilder
-from reference.effort import share
 
 
-@given(
-    st.lists(st.binary(max_size=40), min_size=1, max_size=8), st.lists(st.integers(0, 7), max_size=60),
-    st.lists(st.booleans(), min_size=60, max_size=60) | st.none(), st.integers(1, 3),
-)  # fmt: skip
-@settings(max_examples=share(0.5))
-def test_lookups_equal_the_entries(
-    entries: list[bytes], places: list[int], flags: list[bool] | None, calls: int
-) -> None:
-    ends = np.cumsum([0, *map(len, entries)]).astype(np.int32)
-    places = [place % len(entries) for place in places]
-    builder = ByteArrayBuilder(None, 1 << 20, allocate, 0, len(places))
-    present = np.array(flags or [], np.uint8)
-    slots = len(places) if flags is None else int(np.searchsorted(np.cumsum(present), len(places)) + 1)
-    if slots > len(present) and flags is not None:
-        return
-    indices = np.array(places, np.int32)
-    for _ in range(calls):
-        builder.append_lookup(b"".join(entries), ends, indices, present[:slots], slots if places else 0)
-    offsets, data, count = builder.finish()
-    bounds = np.frombuffer(offsets, np.int32)
-    values = [bytes(data[start:stop]) for start, stop in pairwise(bounds.tolist())]
-    rest = iter(places)
-    row = [entries[next(rest)] if flag else b"" for flag in (flags or [True] * slots)[:slots]] if places else []
-    assert (values, count) == (row * calls, len(row) * calls)
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("longest", [1, 20, 300])
+@pytest.mark.parametrize("has_nulls", [False, True])
+def test_lookups_equal_the_entries(seed: int, longest: int, has_nulls: bool) -> None:
+    random = np.random.default_rng(seed)
+    lengths = random.integers(0, longest + 1, random.integers(1, 9))
+    ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    data = random.bytes(int(ends[-1]))
+    entries = [data[start:stop] for start, stop in pairwise(ends.tolist())]
+    present = (random.random(60) < 0.7 if has_nulls else np.ones(60)).astype(np.uint8)
+    builder, expected = ByteArrayBuilder(None, 1 << 20, allocate, 0, 60), []
+    for _ in range(3):
+        places = random.integers(0, len(entries), int(present.sum())).astype(np.int32)
+        builder.append_lookup(data, ends, places, present if has_nulls else b"", 60)
+        following = iter(places.tolist())
+        expected += [entries[next(following)] if flag else b"" for flag in present]
+    offsets, values, count = builder.finish()
+    bounds = np.frombuffer(offsets, np.int32).tolist()
+    assert [bytes(values[start:stop]) for start, stop in pairwise(bounds)] == expected
+    assert count == 180
 
 
 @pytest.mark.parametrize("place", [3, -1, 2**31 - 1])
