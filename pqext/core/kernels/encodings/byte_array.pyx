@@ -21,7 +21,7 @@ cdef enum:
     PADDING = 32
     ROUGH = 1 << 20  # sizes up to this are not computed exactly
     SIMILAR = 16  # difference of lengths up to which sizes are not computed exactly
-    MOST_EXPECTED = 64  # bytes per value up to which memory for later values is allocated in advance
+    MOST_EXPECTED = 16  # bytes per slot that are allocated in advance, like the size of a view
 
 
 cdef inline uint32_t load32(const uint8_t *p) noexcept nogil:
