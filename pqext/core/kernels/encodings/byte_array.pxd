@@ -26,12 +26,12 @@ cdef class ByteArrayBuilder:
         self, const PagePart *parts, const uint8_t *present, const int64_t *slots, Py_ssize_t pages
     ) noexcept nogil
     cdef int _append_lookup(
-        self, const uint8_t *values, size_t total, const int32_t *ends, Py_ssize_t entries,
+        self, const uint8_t *values, size_t total, const int32_t *ends, uint32_t entries,
         const int32_t *indices, Py_ssize_t count, const uint8_t *present, Py_ssize_t slots,
     ) noexcept nogil
-    cdef int _append_short_lookup(
+    cdef int _copy_entries(
         self, const uint8_t *values, size_t total, const int32_t *ends, uint32_t entries,
-        const int32_t *indices, Py_ssize_t count,
+        const int32_t *indices, Py_ssize_t count, const uint8_t *present, Py_ssize_t slots,
     ) noexcept nogil
     cdef int _append_run(
         self, const uint8_t *values, size_t size, const int32_t *lengths, Py_ssize_t count,

@@ -199,60 +199,44 @@ cdef class ByteArrayBuilder:
         self._check(status)
 
     cdef int _append_lookup(
-        self, const uint8_t *values, size_t total, const int32_t *ends, Py_ssize_t entries,
+        self, const uint8_t *values, size_t total, const int32_t *ends, uint32_t entries,
         const int32_t *indices, Py_ssize_t count, const uint8_t *present, Py_ssize_t slots,
     ) noexcept nogil:
-        # `total` bytes of values can be read, at least up to the end of the last value.
-        cdef Py_ssize_t i, at = 0
-        cdef int32_t index
-        cdef size_t start, length
-        cdef int32_t *offset
-        if bytes_reserve(&self.offsets, <size_t> slots * 4) != 0:
+        """Append the entries at `indices`. `total` bytes of `values` can be read."""
+        cdef size_t made = <size_t> total_length(ends, entries, indices, count)
+        if made > self.limit - self.data.size:
+            return TOO_LARGE
+        if bytes_reserve(&self.data, made + PADDING) != 0 or bytes_reserve(&self.offsets, <size_t> slots * 4) != 0:
             return OUT_OF_MEMORY
-        offset = <int32_t *> (self.offsets.data + self.offsets.size)
-        for i in range(slots):
-            if present == NULL or present[i]:
-                if at >= count:
-                    return TRUNCATED
-                index = indices[at]
-                at += 1
-                if index < 0 or index >= entries:
-                    return OUT_OF_RANGE
-                start = ends[index]
-                length = ends[index + 1] - ends[index]
-                if length > self.limit - self.data.size:
-                    return TOO_LARGE
-                if bytes_reserve(&self.data, length + 32) != 0:
-                    return OUT_OF_MEMORY
-                copy(self.data.data + self.data.size, values + start, length, total - start)
-                self.data.size += length
-            offset[i] = <int32_t> self.data.size
-        self.offsets.size += <size_t> slots * 4
-        return OK
+        return self._copy_entries(values, total, ends, entries, indices, count, present, slots)
 
-    cdef int _append_short_lookup(
+    cdef int _copy_entries(
         self, const uint8_t *values, size_t total, const int32_t *ends, uint32_t entries,
-        const int32_t *indices, Py_ssize_t count,
+        const int32_t *indices, Py_ssize_t count, const uint8_t *present, Py_ssize_t slots,
     ) noexcept nogil:
-        """Like `_append_lookup` for slots that all have a value, if there is room for the values and offsets."""
-        cdef Py_ssize_t i
+        """Like `_append_lookup`, if there is room for the entries."""
+        cdef Py_ssize_t i, at = 0
         cdef uint32_t index
         cdef size_t start, length
         cdef uint8_t *target = self.data.data + self.data.size
         cdef int32_t end = <int32_t> self.data.size
         cdef int32_t *offset = <int32_t *> (self.offsets.data + self.offsets.size)
-        for i in range(count):
-            index = <uint32_t> indices[i]
-            if index >= entries:
-                return OUT_OF_RANGE
-            start = ends[index]
-            length = ends[index + 1] - start
-            copy(target, values + start, length, total - start)
-            target += length
-            end += <int32_t> length
+        for i in range(slots):
+            if present == NULL or present[i]:
+                if at >= count:
+                    return TRUNCATED
+                index = <uint32_t> indices[at]
+                at += 1
+                if index >= entries:
+                    return OUT_OF_RANGE
+                start = ends[index]
+                length = ends[index + 1] - start
+                copy(target, values + start, length, total - start)
+                target += length
+                end += <int32_t> length
             offset[i] = end
         self.data.size = end
-        self.offsets.size += <size_t> count * 4
+        self.offsets.size += <size_t> slots * 4
         return OK
 
     def append_lookup(
@@ -265,7 +249,8 @@ cdef class ByteArrayBuilder:
         cdef const uint8_t *p = NULL
         cdef const int32_t *chosen = NULL
         cdef Py_ssize_t i
-        cdef int64_t longest = 0, shortest = 0x7FFFFFFF, made = 0
+        cdef int64_t longest = 0, shortest = 0x7FFFFFFF, made
+        cdef int64_t room = self.limit - self.data.size
         if ends.shape[0] < 1:
             raise ValueError("a dictionary must have one more offset than entries")
         for i in range(ends.shape[0] - 1):
@@ -284,28 +269,23 @@ cdef class ByteArrayBuilder:
         if indices.shape[0]:
             chosen = &indices[0]
         made = longest * indices.shape[0]
-        if made > ROUGH and longest > 2 * shortest + SIMILAR:
+        if made > room or (made > ROUGH and longest > 2 * shortest + SIMILAR):
             with nogil:
                 made = total_length(&ends[0], <uint32_t> (ends.shape[0] - 1), chosen, indices.shape[0])
+        self.claim(made)
+        if made > room:
+            self._check(TOO_LARGE)
         if indices.shape[0]:  # the slots that follow probably have values of about this size
             self.expected = max(
-                self.expected,
-                <size_t> min(made * 17 // 16 // indices.shape[0], <int64_t> MOST_EXPECTED) * self.expected_slots,
+                self.expected, <size_t> min(made * 17 // 16 // indices.shape[0], MOST_EXPECTED) * self.expected_slots
             )
-        self.claim(made)
-        # Copy only as much as the limit allows.
-        self._make_room(<size_t> min(made, <int64_t> (self.limit - min(self.limit, self.data.size))), slots)
+        self._make_room(made, slots)
         with nogil:
-            if (
-                flags == NULL and slots == indices.shape[0] and made <= <int64_t> (self.limit - self.data.size)
-                and bytes_reserve(&self.data, made + PADDING) == 0 and bytes_reserve(&self.offsets, slots * 4) == 0
-            ):
-                status = self._append_short_lookup(
-                    p, values.shape[0], &ends[0], <uint32_t> (ends.shape[0] - 1), chosen, slots
-                )
+            if bytes_reserve(&self.data, made + PADDING) != 0 or bytes_reserve(&self.offsets, slots * 4) != 0:
+                status = OUT_OF_MEMORY
             else:
-                status = self._append_lookup(
-                    p, values.shape[0], &ends[0], ends.shape[0] - 1, chosen, indices.shape[0], flags, slots
+                status = self._copy_entries(
+                    p, values.shape[0], &ends[0], <uint32_t> (ends.shape[0] - 1), chosen, indices.shape[0], flags, slots
                 )
         self._check(status)
 
