@@ -72,12 +72,12 @@ def holds(
                 steps += 1
 
 
-def look_up(const uint8_t[::1] flags, const int32_t[::1] places, uint8_t[::1] bits):
-    """Set the bit of each place whose flag is 1. Places without a flag have none.
+def look_up(const uint8_t[::1] flags, const int32_t[::1] indices, uint8_t[::1] bits):
+    """Set the bit of each index whose flag is 1. Indices beyond the flags count as 0.
 
-    `bits` has a bit for each place, and `flags` are 0 or 1.
+    `bits` has a bit for each index, and `flags` are 0 or 1.
     """
-    cdef Py_ssize_t i, count = places.shape[0], whole = count >> 3
+    cdef Py_ssize_t i, count = indices.shape[0], whole = count >> 3
     cdef uint32_t size = <uint32_t> min(flags.shape[0], 0x7FFFFFFF)
     if bits.shape[0] < (count + 7) // 8:
         raise ValueError("the output is too small")
@@ -86,17 +86,17 @@ def look_up(const uint8_t[::1] flags, const int32_t[::1] places, uint8_t[::1] bi
         return
     with nogil:
         for i in range(whole):
-            bits[i] = eight_flags(&flags[0], size, &places[8 * i], 8)
+            bits[i] = eight_flags(&flags[0], size, &indices[8 * i], 8)
         if count & 7:
-            bits[whole] = eight_flags(&flags[0], size, &places[8 * whole], count & 7)
+            bits[whole] = eight_flags(&flags[0], size, &indices[8 * whole], count & 7)
 
 
-cdef inline uint8_t eight_flags(const uint8_t *flags, uint32_t size, const int32_t *places, int count) noexcept nogil:
-    """Return the flags of up to eight places as bits."""
-    cdef uint32_t place, is_inside, byte = 0
+cdef inline uint8_t eight_flags(const uint8_t *flags, uint32_t size, const int32_t *indices, int count) noexcept nogil:
+    """Return the flags of up to eight indices as bits."""
+    cdef uint32_t index, is_inside, byte = 0
     cdef int j
     for j in range(count):
-        place = <uint32_t> places[j]
-        is_inside = place < size
-        byte |= (flags[place * is_inside] & is_inside) << j
+        index = <uint32_t> indices[j]
+        is_inside = index < size
+        byte |= (flags[index * is_inside] & is_inside) << j
     return <uint8_t> byte
