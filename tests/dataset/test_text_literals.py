@@ -147,11 +147,11 @@ WRONG = [
 @pytest.mark.spec("querying.text-literals")
 @pytest.mark.parametrize(("column", "text", "why"), WRONG)
 def test_other_text_gets_a_hint(file: Path, column: str, text: str, why: str) -> None:
-    with pytest.raises(TypeError, match=f"^column {column} contains .* cannot be compared with") as told:
+    with pytest.raises(TypeError, match=f"^column '{column}' contains .* cannot be compared with") as told:
         pqext.read_table(file, ["id"], f"{column} = '{text}'")
     assert why in str(told.value)
     assert str(told.value).endswith(f"\n  {column} = '{text}'\n  ^")
-    with pytest.raises(TypeError, match=f"^column {column} contains .* cannot be compared with"):
+    with pytest.raises(TypeError, match=f"^column '{column}' contains .* cannot be compared with"):
         pqext.read_table(file, ["id"], col(column).isin([text]))
 
 
