@@ -40,3 +40,14 @@ def test_lookups_beyond_the_dictionary_are_rejected(place: int) -> None:
     for flags in (b"", b"\1\1"):
         with pytest.raises(CorruptFileError, match="dictionary"):
             ByteArrayBuilder().append_lookup(b"abcdef", ends, np.array([0, place], np.int32), flags, 2)
+
+
+@pytest.mark.parametrize(("count", "most"), [(0, 100), (10, 1000), (1000, 20_000)])
+def test_memory_follows_the_values_and_not_the_null_slots(count: int, most: int) -> None:
+    """A page with few values among many nulls must not reserve the size of values for all following slots."""
+    sizes: list[int] = []
+    builder = ByteArrayBuilder(None, 1 << 30, lambda size: sizes.append(size) or allocate(size), 0, 1000)
+    present = (np.arange(1000) < count).astype(np.uint8)
+    builder.append_lookup(b"x" * 16, np.array([0, 16], np.int32), np.zeros(count, np.int32), present, 1000)
+    data_sizes = [size for size in sizes if size != 4 * 1001]
+    assert 16 * count <= max(data_sizes) <= most

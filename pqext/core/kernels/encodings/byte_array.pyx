@@ -275,9 +275,9 @@ cdef class ByteArrayBuilder:
         self.claim(made)
         if made > room:
             self._check(TOO_LARGE)
-        if indices.shape[0]:  # the slots that follow probably have values of about this size
+        if slots > 0:  # the slots that follow probably have about as many bytes each
             self.expected = max(
-                self.expected, <size_t> min(made * 17 // 16 // indices.shape[0], MOST_EXPECTED) * self.expected_slots
+                self.expected, <size_t> min(made * 17 // 16 // slots, MOST_EXPECTED) * self.expected_slots
             )
         self._make_room(made, slots)
         with nogil:
