@@ -23,6 +23,7 @@ from tables.delta_logs import adds, delete_rows, own_rows
 
 import pqext
 from pqext import col, geo, tables, variant
+from pqext.tables import log_statistics
 from pqext.tables.opening import open_table
 from reference.effort import share
 
@@ -464,3 +465,20 @@ def test_row_numbers_without_other_columns_exclude_deleted_rows(tmp_path: Path) 
     delete_rows(folder, path, [3, 70])
     result = pqext.scan(f"delta:{folder}", [], include_row_numbers="row").to_table()
     assert result.to_pydict() == {"row": [row for row in range(100) if row not in (3, 70)]}
+
+
+@pytest.mark.parametrize(("nulls", "filter"), [(5, col("x") == 2), (-1, col("x").is_null())])
+def test_impossible_null_counts_prune_no_row(
+    tmp_path: Path, nulls: int, filter: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The null counts of files are added up when the log tests several files together."""
+    monkeypatch.setattr(log_statistics, "_REASONS", 0)
+    for values in ([1], [2], [None]):
+        write_deltalake(str(tmp_path), pa.table({"x": pa.array(values, pa.int64())}), mode="append")
+    log = tmp_path / "_delta_log/00000000000000000000.json"
+    log.write_text(log.read_text().replace(r'\"nullCount\":{\"x\":0}', rf'\"nullCount\":{{\"x\":{nulls}}}'))
+    assert DeltaTable(str(tmp_path)).get_add_actions(flatten=True)["null_count.x"].to_pylist() == [1, 0, nulls]
+    rows = pa.table(DeltaTable(str(tmp_path)).scan())
+    assert pqext.scan(f"delta:{tmp_path}", filter=filter).to_table().to_pylist() == [
+        row for row in rows.to_pylist() if row["x"] == (None if nulls < 0 else 2)
+    ]

@@ -77,18 +77,3 @@ def partition_texts(values: Mapping[str, Any]) -> dict[str, str | None]:
         name: None if value is None else str(value).lower() if isinstance(value, bool) else str(value)
         for name, value in values.items()
     }
-
-
-def clustering_of(statistics: str) -> tuple[str, str] | None:
-    """Return the commit id and the row order in the statistics of a file; None if the file is not clustered.
-
-    ``statistics`` is JSON text, which may be invalid.
-    """
-    try:
-        content = json.loads(statistics)
-    except ValueError:
-        return None
-    match content.get(CLUSTERED) if isinstance(content, dict) else None:
-        case [str(commit), str(order)]:
-            return commit, order
-    return None

@@ -125,7 +125,7 @@ class _LogColumns:
             else _comparable(bounds, upper=upper)
             for bounds, upper in ((low, False), (high, True))
         )
-        null_counts = [None] * count if nulls is None else nulls.to_pylist()
+        null_counts = [None] * count if nulls is None else map(_possible_count, nulls.to_pylist(), self.num_rows)
         has_nan = None if low is None or pa.types.is_floating(low.type) else False
         return [
             Bounds(minimum, maximum, null_count, rows, has_nan)
@@ -177,11 +177,16 @@ class _LogColumns:
         return bounds
 
 
+def _possible_count(nulls: int | None, rows: int | None) -> int | None:
+    """Return a null count; None if it is unknown or impossible in a file of ``rows`` rows."""
+    return None if nulls is None or rows is None or not 0 <= nulls <= rows else nulls
+
+
 def json_members(texts: Sequence[str | None], members: Mapping[tuple[str, ...], pa.DataType]) -> list[list[Any]]:
     """Return the members at some paths of each JSON object in ``texts``, as one list for each path.
 
     ``members`` maps paths that begin with different names to strings or lists of strings. A member is None if it is
-    missing or of another type, and if the text is None or invalid.
+    missing or of another type, and if the text is None or invalid. Lists with other items than strings are None.
     """
     parsed = _parse_together(texts, members) if members else None
     if parsed is not None:
@@ -211,7 +216,8 @@ def _parse_together(
         return None
     if table.num_rows != len(lines):  # a text is not one object
         return None
-    return [reduce(pc.struct_field, path[1:], table[path[0]]).to_pylist() for path in members]
+    values = [reduce(pc.struct_field, path[1:], table[path[0]]).to_pylist() for path in members]
+    return [[None if isinstance(value, list) and None in value else value for value in column] for column in values]
 
 
 def _nest(field: pa.Field, name: str) -> pa.Field:
@@ -230,7 +236,7 @@ def _member(value: Any, path: tuple[str, ...], type: pa.DataType) -> Any:
     for step in path:
         value = value.get(step) if isinstance(value, dict) else None
     if pa.types.is_list(type):
-        return [item for item in value if isinstance(item, str)] if isinstance(value, list) else None
+        return value if isinstance(value, list) and all(isinstance(item, str) for item in value) else None
     return value if isinstance(value, str) else None
 
 

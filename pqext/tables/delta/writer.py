@@ -47,8 +47,8 @@ from pqext.tables.delta.loading import (
     options_of,
     table_error,
 )
-from pqext.tables.delta.log_entries import add_action, clustering_of, describe_file, partition_texts
-from pqext.tables.delta.log_statistics import VariantTexts
+from pqext.tables.delta.log_entries import CLUSTERED, add_action, describe_file, partition_texts
+from pqext.tables.delta.log_statistics import VariantTexts, json_members
 from pqext.tables.delta.protocol import check_writable
 from pqext.tables.delta.schemas import PHYSICAL_NAME, arrow_schema, covering_columns
 from pqext.tables.delta.snapshot import open_delta
@@ -406,8 +406,12 @@ class DeltaWriter:
 
     def clusterings(self) -> Mapping[str, tuple[Any, str]]:
         texts = VariantTexts(self._current.table_uri, self._current.version(), self._storage_options)
-        clusterings = {unquote(path): clustering_of(text) for path, text in texts.by_path.items()}
-        return {path: clustering for path, clustering in clusterings.items() if clustering is not None}
+        [clusterings] = json_members([*texts.by_path.values()], {(CLUSTERED,): pa.list_(pa.string())})
+        return {
+            unquote(path): (clustering[0], clustering[1])
+            for path, clustering in zip(texts.by_path, clusterings, strict=True)
+            if clustering is not None and len(clustering) == 2
+        }
 
     def is_committed(self, paths: Sequence[str], after: int | None = None) -> bool:
         if self._table is None:
