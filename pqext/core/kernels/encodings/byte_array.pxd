@@ -30,7 +30,7 @@ cdef class ByteArrayBuilder:
         const int32_t *indices, Py_ssize_t count, const uint8_t *present, Py_ssize_t slots,
     ) noexcept nogil
     cdef int _copy_entries(
-        self, const uint8_t *values, size_t total, const int32_t *ends, uint32_t entries,
+        self, size_t most, const uint8_t *values, size_t total, const int32_t *ends, uint32_t entries,
         const int32_t *indices, Py_ssize_t count, const uint8_t *present, Py_ssize_t slots,
     ) noexcept nogil
     cdef int _append_run(

@@ -206,21 +206,23 @@ cdef class ByteArrayBuilder:
         cdef size_t made = <size_t> total_length(ends, entries, indices, count)
         if made > self.limit - self.data.size:
             return TOO_LARGE
-        if bytes_reserve(&self.data, made + PADDING) != 0 or bytes_reserve(&self.offsets, <size_t> slots * 4) != 0:
-            return OUT_OF_MEMORY
-        return self._copy_entries(values, total, ends, entries, indices, count, present, slots)
+        return self._copy_entries(made, values, total, ends, entries, indices, count, present, slots)
 
     cdef int _copy_entries(
-        self, const uint8_t *values, size_t total, const int32_t *ends, uint32_t entries,
+        self, size_t most, const uint8_t *values, size_t total, const int32_t *ends, uint32_t entries,
         const int32_t *indices, Py_ssize_t count, const uint8_t *present, Py_ssize_t slots,
     ) noexcept nogil:
-        """Like `_append_lookup`, if there is room for the entries."""
+        """Like `_append_lookup`, if the entries have at most `most` bytes, which do not exceed the limit."""
         cdef Py_ssize_t i, at = 0
         cdef uint32_t index
         cdef size_t start, length
-        cdef uint8_t *target = self.data.data + self.data.size
+        cdef uint8_t *target
         cdef int32_t end = <int32_t> self.data.size
-        cdef int32_t *offset = <int32_t *> (self.offsets.data + self.offsets.size)
+        cdef int32_t *offset
+        if bytes_reserve(&self.data, most + PADDING) != 0 or bytes_reserve(&self.offsets, <size_t> slots * 4) != 0:
+            return OUT_OF_MEMORY
+        target = self.data.data + self.data.size
+        offset = <int32_t *> (self.offsets.data + self.offsets.size)
         for i in range(slots):
             if present == NULL or present[i]:
                 if at >= count:
@@ -281,12 +283,10 @@ cdef class ByteArrayBuilder:
             )
         self._make_room(made, slots)
         with nogil:
-            if bytes_reserve(&self.data, made + PADDING) != 0 or bytes_reserve(&self.offsets, slots * 4) != 0:
-                status = OUT_OF_MEMORY
-            else:
-                status = self._copy_entries(
-                    p, values.shape[0], &ends[0], <uint32_t> (ends.shape[0] - 1), chosen, indices.shape[0], flags, slots
-                )
+            status = self._copy_entries(
+                made, p, values.shape[0], &ends[0], <uint32_t> (ends.shape[0] - 1), chosen, indices.shape[0], flags,
+                slots,
+            )
         self._check(status)
 
     cdef int _append_run(
