@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -79,7 +80,10 @@ def format_of(table: Any) -> str:
             check_path(name)
             return format
         error: type[Exception] = ValueError
-        hint = "; add the path or name" if format in ("delta", "iceberg") else hint
+        if format in ("delta", "iceberg"):
+            hint = "; add the path or name"
+        elif os.path.isfile(table):
+            hint = f", not the file {redact_uri(table)!r}; the path of a table is that of its folder"
     else:
         packages = {each.__module__.partition(".")[0] for each in type(table).__mro__ if each.__name__ in _CLASSES}
         if packages & {"deltalake", "pyiceberg"}:

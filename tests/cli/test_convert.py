@@ -602,3 +602,11 @@ def test_invalid_checkpoints_are_rejected(text: str, lines: Path, tmp_path: Path
 def test_overwrite_and_append_exclude_each_other(lines: Path, tmp_path: Path) -> None:
     assert "mutually exclusive" in run(lines, tmp_path / "out.parquet", "--append").output
     assert run(lines, "-", "--append", force=False).exit_code == 2
+
+
+def test_remedy_for_coordinates_out_of_range_is_not_to_skip_rows(tmp_path: Path) -> None:
+    source = tmp_path / "points.csv"
+    source.write_text("name,x,y\na,1,2\nb,-18,178\n")
+    result = run(source, tmp_path / "p.parquet", "--geometry", "x,y")
+    assert "coordinates in a geographic CRS" in str(result.exception)
+    assert "--on-error" not in str(result.exception)  # which concerns values that cannot be parsed

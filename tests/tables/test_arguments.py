@@ -12,6 +12,7 @@ import pytest
 
 import pqext
 from pqext import tables
+from pqext.tables.arguments import format_of
 
 pytest.importorskip("deltalake")
 pytest.importorskip("pyiceberg")
@@ -177,3 +178,10 @@ def test_filter_on_other_columns_names_the_partition_columns(tmp_path: Path) -> 
         with pytest.raises(ValueError, match="no column 'id'; the columns are 'p'") as error:
             call("id = 1")
         assert "position" not in str(error.value)
+
+
+def test_file_is_not_a_table(tmp_path: Path) -> None:
+    file = tmp_path / "ev.parquet"
+    file.write_bytes(b"PAR1")
+    with pytest.raises(ValueError, match=r"table must be 'delta:PATH', .* not the file .*ev.parquet'; the path of a"):
+        format_of(str(file))

@@ -72,7 +72,7 @@ def expected_syntax(text: str, error: ParseError, parser: Any) -> tuple[int, str
     elif description == "a statement":
         return at, _CONDITION
     else:
-        what = "a comparison, and, or or the end"
+        what = "a comparison, 'and', 'or' or the end"
     where = "at the end of the text" if is_end else f"instead of {_quote(word)}"
     return at, f"the text cannot be parsed: expected {what} {where}"
 
@@ -83,7 +83,7 @@ def unsupported_syntax(node: Any) -> tuple[int, str]:
     if isinstance(node, exp.Alias) and isinstance(node.args.get("alias"), exp.Identifier):
         alias = node.args["alias"]
         where = start_of(alias)
-        return at if where is None else where, f"expected and, or or the end instead of {_quote(str(alias.this))}"
+        return at if where is None else where, f"expected 'and', 'or' or the end instead of {_quote(str(alias.this))}"
     if isinstance(node, exp.Query):
         return 0, f"{_CONDITION}, without select, from and where"
     if isinstance(node, exp.In):

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pqext.core.base.errors import GeometryError, LimitError
-from pqext.core.base.suggestions import did_you_mean
+from pqext.core.base.suggestions import did_you_mean, join_names
 from pqext.core.base.threads import ThreadLocalValue
 from pqext.geo.crs import LATITUDES, LONGITUDES
 from pqext.geo.joins.geometry_column import GeometryColumn, call_shapely
@@ -62,7 +62,8 @@ class Condition:
         missing, or passed to a predicate other than ``dwithin``.
         """
         if predicate not in (*INVERSE, "dwithin"):
-            hint = did_you_mean(str(predicate), [*INVERSE, "dwithin"])
+            names = [*INVERSE, "dwithin"]
+            hint = did_you_mean(str(predicate), names) or f"; the predicates are {join_names(names)}"
             if predicate == "disjoint":
                 hint = ": nearly all pairs are disjoint; how='anti' returns the rows that intersect no other row"
             raise ValueError(f"{predicate!r} is not a join predicate{hint}")
