@@ -397,5 +397,5 @@ def test_points_on_the_globe_are_joined_like_other_geometries(edges: Any, monkey
 
 def test_unknown_predicate_lists_the_predicates() -> None:
     points = pa.table({"g": geo.from_points([1.0], [2.0])})
-    with pytest.raises(ValueError, match="'beside' is not a join predicate; the predicates are .*within"):
+    with pytest.raises(ValueError, match=r"'beside' is not a join predicate; the predicates are .*within"):
         geo.join(points, points, predicate="beside")

@@ -11,7 +11,7 @@ from pqext.core.kernels.encodings.page_run cimport PagePart, PageRun
 
 from pqext.core.base.errors import CorruptFileError
 
-cdef extern from "../portable.h" nogil:
+cdef extern from "pqext/core/kernels/portable.h" nogil:
     int lowest_bit "pqext_lowest_bit"(uint64_t word)
 
 cdef enum:
