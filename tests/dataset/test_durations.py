@@ -124,7 +124,7 @@ def test_intervals_match_duckdb(path: Path, text: str) -> None:
         ("interval '1-2' year to month", "a duration must be written as"), ("interval 'soon'", "is not a duration"),
         ("interval '1 fortnight'", "is not a unit of time"), ("interval '0.1 ns us'", "is not a unit|not a duration"),
         ("interval '90'", "is not a duration"), ("interval '1 day 2'", "is not a duration"),
-        ("interval '1 day' day", "or or the end"),
+        ("interval '1 day' day", "'or' or the end"),
     ],
 )  # fmt: skip
 def test_intervals_of_variable_length_are_rejected(text: str, message: str) -> None:
