@@ -104,7 +104,7 @@ class LeafColumn:
 
 
 def _array_bytes(array: pa.Array) -> int:
-    """Return ``array.nbytes``, but faster for values of fixed width without nulls. The bitmap of nulls is left out."""
+    """Return ``array.nbytes``, but faster for values of fixed width without nulls. Bitmaps of nulls are not counted."""
     if not array.null_count and not isinstance(array, pa.DictionaryArray):
         try:
             return (int(array.type.bit_width) * len(array) + 7) // 8

@@ -133,13 +133,13 @@ _NEARLY_ALL = 0.9
 def filter_batch(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
     """Return the rows of ``batch`` where ``mask`` is true. Types that Arrow cannot filter are supported too."""
     columns = [_filter_fixed_width(column, mask) for column in batch.columns]
-    others = [place for place, column in enumerate(columns) if column is None]
+    others = [index for index, column in enumerate(columns) if column is None]
     if len(others) == len(columns):
         return _filter_columns(batch, mask)
     if others:
         rest = _filter_columns(batch.select(others), mask)
-        for place, column in zip(others, rest.columns, strict=True):
-            columns[place] = column
+        for index, column in zip(others, rest.columns, strict=True):
+            columns[index] = column
     return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
