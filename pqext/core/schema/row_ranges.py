@@ -172,7 +172,7 @@ def cover_rows(rows: NDArray[np.int64], gap: int) -> RowRanges:
 
 
 def flag_rows(rows: NDArray[np.int64], ranges: Sequence[range]) -> NDArray[np.bool_]:
-    """Return a mask of the rows in ``ranges`` that flags the rows in ``rows``, which must ascend."""
+    """Return a mask over the rows in ``ranges`` that is true for ``rows``, which are in ascending order."""
     bounds = np.array([(item.start, item.stop) for item in ranges], np.int64).reshape(-1, 2)
     lengths = bounds[:, 1] - bounds[:, 0]
     flags = np.zeros(int(lengths.sum()), np.bool_)

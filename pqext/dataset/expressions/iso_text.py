@@ -52,7 +52,7 @@ def parse_time(text: str) -> int:
 
 
 def parse_timestamp(text: str, utc: bool) -> int:
-    """Return the nanoseconds since 1970 of a date, or of a date and a time separated by ``T`` or a space.
+    """Parse a date, or a date and a time separated by ``T`` or a space, to nanoseconds since the Unix epoch.
 
     If ``utc``, the text must end with ``Z`` or an offset such as ``+02:00``; otherwise it must have no offset. Raises
     ``ValueError`` for any other text.

@@ -164,7 +164,7 @@ class FileRequest:
     def named_arrays(
         self, computed_values: Sequence[pa.Array], constants: Mapping[str, pa.Array]
     ) -> dict[str, pa.Array]:
-        """Return computed columns and partition columns by name. For equal names, the computed column is returned."""
+        """Return computed columns and partition columns by name. If names are equal, computed columns win."""
         return {**constants} | {
             column.name: array for column, array in zip(self.computed, computed_values, strict=True)
         }

@@ -182,7 +182,7 @@ def write_merged(
 
 
 def write_split_part(folder: Any, table: pa.Table, metadata: StoreMetadata, keys: Any, name: str | None = None) -> None:
-    """Write a part into a folder, with rows that have null entries in a separate part.
+    """Write a part into a folder. Rows with null entries go into a separate part.
 
     xskipper interprets a null entry as a proof that an object has no values. It does not see the separate part, and
     therefore reads the objects of these rows.
